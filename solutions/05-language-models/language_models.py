@@ -826,7 +826,7 @@ explore(figures.work_grid, prompt=(1, 10), new=(1, 12), reuse=False)
 # %% [markdown]
 # ### G · Scores, and counting today  (3 min)
 #
-# Here is the bill of a sentence, letter by letter, from the 6-gram model of fifty stories. Type your own. Tests of language models are scored with such bills: which of four given answers costs the model least? If bills are summed, long answers pay for their length; if they are divided by the number of tokens, they do not. So ask of any score which of the two it is.
+# Here is the bill of a sentence, letter by letter, from the 6-gram model of fifty stories. Type your own. Tests of language models are scored with such bills, by their sum or per token: notebook 21 measures what that changes.
 #
 # **In real models.** Brants et al. (2007) counted 5-grams in $2 \cdot 10^{12}$ tokens, for translation, with a remedy for what was never seen that they called "stupid backoff". Liu et al. (2024, *Infini-gram*) count in $5 \cdot 10^{12}$ tokens with contexts as long as there are, and find the next token in 47 % of all places; mixing these counts into a network's predictions lowers its loss.
 

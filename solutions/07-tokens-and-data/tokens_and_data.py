@@ -1023,7 +1023,7 @@ for many, both in zip((0, 1, 3, 10, 30), zip(*losses, strict=True), strict=True)
     print(f"{many:2} times: " + " and ".join(f"{loss:.1f}" for loss in both) + " nats a token")
 
 # %% [markdown]
-# Ten times are enough for a part of the text to be known by heart, and thirty for a large part. Corpora are searched for repeated passages before training.
+# Ten times are enough for a part of the text to be known by heart, and thirty for a large part. Notebook 21 searches a pool for repeats before training.
 
 # %% [markdown]
 # ### Check yourself

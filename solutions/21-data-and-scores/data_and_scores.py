@@ -149,7 +149,7 @@ with your("paired_difference"):
 figures.intervals(differences)
 
 # %% [markdown]
-# Against 8 tokens, the three differences are 1.3 to 1.8 independent errors: nothing is decided. They are 2.5 to 3.6 paired errors, and all three draws agree. Against 32 tokens they are 0.6 to 1.9 paired errors: 300 questions are too few. The paired error against 8 is half of the other, which is worth four times the questions, for free.
+# Against 8 tokens, the three differences are 1.3 to 1.8 independent errors: nothing is decided. They are 2.5 to 3.6 paired errors, in all three draws. Against 32 tokens they are 0.6 to 1.9 paired errors: 300 questions are too few. The paired error against 8 is half of the other, which is worth four times the questions, for free.
 #
 # > **Spot the slip.** "Two models get 71 % and 69 % of the same 1,000 questions, with an error of 1.4 % each. The bars overlap, so nothing is decided."
 #
@@ -243,7 +243,7 @@ for (name, seed), (everything, leaked, rest) in LEAKED.items():
 # %% [markdown]
 # The loss on all 260 says with seed 0 that B is better, with seed 1 that A is: the leak changes it less than a seed does. The *last* column shows the leak: the 60 are a little easier for A, too, and 0.04 to 0.05 easier for B.
 #
-# Repetition makes it stronger: notebook 07 (Further) planted passages 0, 1, 3, 10 and 30 times, and their loss was 3.36, 3.27, 3.14, 2.89 and 1.92 nats. Carlini et al. (2023) measured the same in large models; Sainz et al. (2023) and Oren et al. (2024) look for leaks in models whose text nobody may see.
+# Repetition makes it stronger: notebook 07 (Further) planted passages 0, 1, 3, 10 and 30 times, and their loss was 3.36, 3.27, 3.14, 2.89 and 1.92 nats. Carlini et al. (2023) measured the same in large models.
 #
 # ## 4 · Nearly the same
 #
@@ -360,23 +360,26 @@ predict("copies_out")
 # %% [markdown]
 # ### Exercise 7 · Choose  (5 points · 17 min · ●●●)
 #
-# `choose(pool, trusted, budget, without_near_copies)` returns a list of documents of the pool, in the order in which they will be read. A document may come more than once. All together they have at most `budget` letters (and at least 1,000). You may take at most 10 seconds for a pool.
+# `choose(pool, trusted, budget, without_near_copies, bigram_score)` returns a list of documents of the pool, as they are, in the order in which they will be read. A document may come more than once. All together they have at most `budget` letters (and at least 1,000). You may take at most 10 seconds for a pool.
 #
-# - `pool` and `trusted` are lists of strings. Return documents as they are.
+# - `pool` and `trusted` are lists of strings.
 # - `without_near_copies(documents, above=0.5)` returns the documents without each that is more similar than `above` to an earlier one: your `minhash` and `candidates` in the cell below, the course's in the check.
+# - `bigram_score` is that of section 5. These two are all of `lmcourse` that your function may call.
 #
-# | mean loss of seeds 0, 1, 2 | first pool |
+# | mean loss of seeds 0, 2, 3 | first pool |
 # | --- | --- |
-# | as it comes | 0.79 |
-# | only exact copies out | 0.81 |
-# | only what passes the bigrams of section 5 | 0.60 |
-# | 60,000 letters of new clean text | 0.48 |
+# | as it comes | 0.77 |
+# | only exact copies out | 0.80 |
+# | only what passes the bigrams of section 5 | 0.59 |
+# | 60,000 letters of new clean text | 0.45 |
 #
-# One seed moves by 0.05 and more, so you see three. The check takes the mean over two pools and seeds 0 and 1; in the *second pool*, which you do not see, other paragraphs are copied. Grading has two other pools, and seeds 2 and 3. The **finish line** is 0.52. Other seeds move a mean by 0.02: keep a margin.
+# The check takes the mean over two pools and seeds 0 and 3; in the *second pool*, which you do not see, other paragraphs are copied. Grading has two other pools, and seed 4. (Seeds 1, 6 and 7 are left out: even on clean text they end at 0.50 to 0.53.) The **finish line** is 0.51. Other seeds and pools move a mean by 0.02: keep a margin.
 
 
 # %% exercise="choose"
-def choose(pool: list[str], trusted: list[str], budget: int, without_near_copies: Any) -> list[str]:
+def choose(
+    pool: list[str], trusted: list[str], budget: int, without_near_copies: Any, bigram_score: Any
+) -> list[str]:
     """Return documents of the pool with at most `budget` letters, to train on."""
     ### BEGIN SOLUTION
     by_place: dict[str, list[str]] = defaultdict(list)
@@ -404,13 +407,13 @@ print("letters of each kind:", ", ".join(f"{kind} {count:,}" for kind, count in 
 # %% tags=["nbval-ignore-output", "because losses differ between processors"]
 (trainer,) = load_parts(["fit"])
 print(trainer)
-losses = [held_out_loss(trained_on(taken, seed, fit if trainer.reason else trainer.function)) for seed in range(3)]
+losses = [held_out_loss(trained_on(taken, seed, fit if trainer.reason else trainer.function)) for seed in (0, 2, 3)]
 print(f"`choose`: {', '.join(f'{loss:.3f}' for loss in losses)}, mean {sum(losses) / 3:.3f} nats a letter")
 
 # %% check="choose"
 
 # %% [markdown]
-# Drop one of your steps, and look at the kinds again. Then drop the *trusted* sample: which steps still work?
+# Drop one of your steps, and look at the kinds again. Which steps work without the *trusted* sample?
 #
 # ## What to keep
 #

@@ -164,4 +164,4 @@ def test_figures_say_what_they_show() -> None:
     results = {"8": [(0.05, 0.02, 0.03)], "32": [(0.01, 0.01, 0.03)]}
     alt = plots.alt_text(check_figure(figures.intervals(results)))
     assert "8: 0 of 1 clear of 0 as if independent, 1 paired; 32: 0 of 1" in alt
-    assert "Jaccard similarity 1.00" in plots.alt_text(check_figure(figures.document(3)))
+    assert "shingles is 1.00" in plots.alt_text(check_figure(figures.document(3)))

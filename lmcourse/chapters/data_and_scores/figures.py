@@ -9,9 +9,8 @@ from functools import cache
 import numpy as np
 from matplotlib.figure import Figure
 
-from lmcourse.chapters.data_and_scores.filters import bigram_score
 from lmcourse.chapters.data_and_scores.near import jaccard, shingles, similar_pairs
-from lmcourse.chapters.data_and_scores.pool import pool, trusted
+from lmcourse.chapters.data_and_scores.pool import pool
 from lmcourse.plots import GREY, PALETTE, describe, drawn_together, new_axes, new_drawing_axes, new_figure, stops
 
 Result = tuple[float, float, float]
@@ -79,7 +78,7 @@ def _shingles() -> list[list[int]]:
 
 @stops(number=(4, 5, 8, 13, 21, 40))
 def document(number: int = 4) -> Figure:
-    """A document of the pool and its nearest neighbour, with their lengths, similarity and bigram score."""
+    """A document of the pool and its nearest neighbour, with their lengths and similarity."""
     documents, sets = pool(), _shingles()
     near = max((i for i in range(len(documents)) if i != number), key=lambda i: jaccard(sets[number], sets[i]))
     figure = new_figure(8.0, 3.4)
@@ -90,6 +89,5 @@ def document(number: int = 4) -> Figure:
         axes.text(0, at - 0.09, shown, va="top", fontsize=9, family="monospace")
     axes.set_xlim(0, 1)
     axes.set_ylim(0, 1)
-    similar, score = jaccard(sets[number], sets[near]), bigram_score(documents[number], trusted())
-    caption = f"Jaccard similarity {similar:.2f}; the document's bigrams: {score:.2f} nats a letter."
+    caption = f"The Jaccard similarity of their shingles is {jaccard(sets[number], sets[near]):.2f}."
     return describe(figure, caption=caption, alt=f"Document {number}: {documents[number][:120].strip()}. {caption}")

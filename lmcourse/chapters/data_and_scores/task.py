@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from statistics import fmean
 
+from lmcourse.chapters.data_and_scores.filters import bigram_score
 from lmcourse.chapters.data_and_scores.letters import held_out_loss, trained_on
 from lmcourse.chapters.data_and_scores.near import pairs_in_bands, signature
 from lmcourse.chapters.data_and_scores.near import without_near_copies as _without
@@ -17,7 +18,7 @@ from lmcourse.chapters.data_and_scores.pool import letters_of, pool, trusted
 from lmcourse.exercises.open_task import Unfit
 
 Choose = Callable[..., list[str]]
-"""Takes (pool, trusted, budget, without_near_copies), returns documents of the pool."""
+"""Takes (pool, trusted, budget, without_near_copies, bigram_score), returns documents of the pool."""
 
 BUDGET, SECONDS, LEAST = 60_000, 10.0, 1000
 
@@ -46,7 +47,7 @@ def chosen(
     """Return what an answer chooses from documents; raise Unfit if it breaks a rule."""
     given = list(documents), list(trusted())
     began = time.process_time()
-    found = answer(*given, budget, near)
+    found = answer(*given, budget, near, bigram_score)
     seconds = time.process_time() - began
     if not isinstance(found, list | tuple):
         raise Unfit(NO_LIST.format("a string" if isinstance(found, str) else f"of type {type(found).__name__}"))

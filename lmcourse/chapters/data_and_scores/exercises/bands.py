@@ -107,6 +107,7 @@ candidates.slips(
         "several times. Collect pairs in a set.",
         "(i, j) for i in box → (j, i) for i in box": "Your pairs have the larger number first.",
         "return sorted(found) → return sorted(found, reverse=True)": "Your list is sorted downwards.",
+        "return sorted(found) → return list(found)": "Your pairs are not in order. Return a sorted list.",
         "found |= {(i, j) for i in box for j in box if i < j} → found |= {(box[0], j) for j in box[1:]}": "You pair "
         "the first document of a box with the others only. All pairs in it are candidates.",
         "found |= {(i, j) for i in box for j in box if i < j} → found |= set(zip(box, box[1:]))": "You pair neighbours "

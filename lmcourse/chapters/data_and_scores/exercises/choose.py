@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections import Counter
-from itertools import pairwise
 from typing import Any
 
 from lmcourse.chapters.data_and_scores.task import (
@@ -22,9 +19,9 @@ from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.open_task import Band, OpenTask
 
 
-def right_form_in_turn(pool: list[str], trusted: list[str], budget: int, without_near_copies: Any) -> list[str]:
+def right_form_in_turn(pool: list[str], trusted: list[str], budget: int, *tools: Any) -> list[str]:
     kept = []
-    for document in without_near_copies(pool):
+    for document in tools[0](pool):
         start = re.match(r"\w+ is (at the sea|in the wood|in the town|among the stars)\. ", document)
         if start and re.search(r"So \w+ goes home\.\n$", document):
             kept.append((start[1], document))
@@ -39,27 +36,20 @@ def right_form_in_turn(pool: list[str], trusted: list[str], budget: int, without
     return chosen
 
 
-def as_it_comes(pool: list[str], trusted: list[str], budget: int, without_near_copies: Any) -> list[str]:
-    documents = pool
+def as_it_comes(pool: list[str], trusted: list[str], budget: int, *tools: Any) -> list[str]:
     chosen: list[str] = []
-    for document in documents:
+    for document in pool:
         if sum(map(len, chosen)) + len(document) > budget:
             break
         chosen.append(document)
     return chosen
 
 
-def bigrams_of_the_trusted(pool: list[str], trusted: list[str], budget: int, without_near_copies: Any) -> list[str]:
-    text = "".join(trusted)
-    pairs, firsts = Counter(pairwise(text)), Counter(text)
-
-    def score(document: str) -> float:
-        found = [math.log((pairs[a, b] + 0.1) / (firsts[a] + 12.8)) for a, b in pairwise(document)]
-        return sum(found) / len(found)
-
+def bigrams_of_the_trusted(pool: list[str], trusted: list[str], budget: int, *tools: Any) -> list[str]:
+    without_near_copies, bigram_score = tools
     chosen: list[str] = []
     for document in without_near_copies(pool):
-        if score(document) > -2.6 and sum(map(len, chosen)) + len(document) <= budget:
+        if bigram_score(document, trusted) > -2.6 and sum(map(len, chosen)) + len(document) <= budget:
             chosen.append(document)
     return chosen
 
@@ -75,8 +65,8 @@ choose = Exercise(
     difficulty=3,
     reference=right_form_in_turn,
     seconds=120.0,
-    cases=[case("two pools, seeds 0 and 1", number=0, seeds=[0, 1])],
-    hidden_cases=lambda _: [case("two other pools, seeds 2 and 3", number=1, seeds=[2, 3])],
+    cases=[case("two pools, seeds 0 and 3", number=0, seeds=[0, 3])],
+    hidden_cases=lambda _: [case("two other pools, seed 4", number=1, seeds=[4])],
     hints=[
         "Print what your choice is made of: how many letters are help texts, how many are shuffled, how many of each "
         "place? What a filter takes away, something else replaces.",
@@ -88,12 +78,12 @@ choose = Exercise(
     task=OpenTask(
         inspect=inspect_choose,
         measure=measure_choose,
-        baseline={"as it comes": _row(0.77, 0.745), "60,000 letters of new clean text": _row(0.49, 0.49)},
-        finish={"mean": 0.52},
+        baseline={"as it comes": _row(0.745, 0.695), "60,000 letters of new clean text": _row(0.455, 0.455)},
+        finish={"mean": 0.51},
         bands=[
             Band(1, "documents of the pool, within the budget"),
             Band(2, at_most={"mean": 0.65}),
-            Band(2, at_most={"mean": 0.52}),
+            Band(2, at_most={"mean": 0.51}),
         ],
     ),
 )
@@ -102,20 +92,10 @@ for _points, _idea in ((1, as_it_comes), (3, bigrams_of_the_trusted), (5, right_
     choose.idea(_points)(_idea)
 
 choose.edited_ideas(
-    as_it_comes,
-    {
-        "exact copies out": (1, "documents = pool → documents = list(dict.fromkeys(pool))"),
-        "near copies out": (1, "documents = pool → documents = without_near_copies(pool)"),
-    },
-)
-
-choose.edited_ideas(
     right_form_in_turn,
     {
-        "copies left in": (5, "without_near_copies(pool) → pool"),
         "in turn, once": (5, "3 * len(kept) → len(kept) ;; turn < 3 * len(own) → turn < len(own)"),
         "any form": (3, 'start and re.search(r"So \\w+ goes home\\.\\n$", document) → start'),
-        "thirty of each": (5, "== place] → == place][:30] ;; 3 * len(kept) → 60 ;; turn < 3 * len(own) and → "),
     },
 )
 
@@ -130,7 +110,7 @@ choose.slips(
             "Ben is at the sea. So Ben goes home."
         ),
         "return chosen → return ''.join(chosen)": NO_LIST.format("a string"),
-        "for document in documents: → for document in range(len(documents)):\n        if len(chosen) == 20:\n"
+        "for document in pool: → for document in range(len(pool)):\n        if len(chosen) == 20:\n"
         "            break\n        chosen.append(document)\n    for document in []:": NOT_OF_THE_POOL.format(0),
     },
 )

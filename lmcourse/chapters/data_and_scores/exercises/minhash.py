@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-import numpy as np
-import torch
+import numpy as np  # noqa: F401 - slips use it
 
 from lmcourse.exercises.cases import Case, case
 from lmcourse.exercises.exercise import Exercise
@@ -83,18 +82,15 @@ minhash.slips(
         "remainder.",
         "a, b in coefficients → a, b in coefficients[:1] * len(coefficients)": "All entries come from the same hash "
         "function. Each pair of coefficients makes its own.",
+        "min((a * x + b) % prime for x in shingles) → min(shingles, key=lambda x: (a * x + b) % prime)": "You "
+        "return the shingle with the least hash. Return the hash.",
+        "% prime → % 2**61 - 1": "% comes before −: put the prime in brackets, % (2**61 - 1).",
+        "min((a * x + b) % prime for x in shingles) → int(((np.array([a]) * np.array(shingles) + b) % prime).min()) || "
+        "min((a * x + b) % prime for x in shingles) → int(((np.uint64(a) * np.array(shingles, dtype=np.uint64) + "
+        "np.uint64(b)) % np.uint64(prime)).min())": "Your products need more than 64 bits and overflow. Python's own "
+        "integers do not.",
+        "for x in shingles → for x in map(float, shingles)": "Floats keep 53 bits of your products, and the remainder "
+        "needs all of them. Use integers.",
         "a, b in coefficients → b, a in coefficients": "You swap a and b: a multiplies, b is added.",
     },
 )
-
-
-@minhash.misconception("Your products need more than 64 bits and overflow. Python's own integers do not.")
-def in_numpy(shingles: list[int], coefficients: list[tuple[int, int]]) -> list[int]:
-    x = np.array(shingles, dtype=np.int64)
-    return [int(((np.array([a]) * x + b) % (2**61 - 1)).min()) for a, b in coefficients]
-
-
-@minhash.misconception("Floats keep 53 bits of your products, and the remainder needs all of them. Use integers.")
-def in_floats(shingles: list[int], coefficients: list[tuple[int, int]]) -> list[int]:
-    x = torch.tensor(shingles, dtype=torch.float64)
-    return [int(((a * x + b) % (2**61 - 1)).min()) for a, b in coefficients]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re  # noqa: F401 - slips use it
 from random import Random
 
 from lmcourse.exercises.cases import Case, case, edge
@@ -51,6 +52,9 @@ overlap = Exercise(
         case("across two documents", ["a bear . a bear sleeps"], _TRAINING, 3),
         case("whole words", ["a bear sleep in the woods ."], _TRAINING, 2),
         case("single words", ["the fox sees the owl"], _TRAINING, 1),
+        case(
+            "spaces, capitals and glue", ["x y\nz  x y", "The owl", "A b", "ab cd"], ["x\ty z a b", "the owl a bcd"], 2
+        ),
         edge(case("shorter than n, or empty", ["the owl", ""], _TRAINING, 3)),
         edge(case("no training text", ["the owl sees"], [], 2)),
     ],
@@ -90,6 +94,14 @@ overlap.slips(
         "each = [grams_of(passage) for passage in passages] → each = [[tuple(p.split()[i : i + n]) for i in "
         "range(len(p.split()) - n + 1)] for p in passages] ;; len(grams & known) → sum(g in known "
         "for g in grams)": _REPEATED,
+        "text.split() → text.lower().split()": "You change capital letters. Words are what `split()` gives.",
+        "text.split() → re.findall(r'\\w+', text)": "You drop full stops. They are words: use `split()`.",
+        "text.split() → text.split(' ')": "You cut at single spaces. `split()` also cuts at tabs, line breaks and "
+        "several spaces.",
+        "tuple(words[i : i + n]) → ''.join(words[i : i + n])": "You glue words together, so “ab cd” equals “a bcd”. "
+        "Compare tuples.",
+        "tuple(words[i : i + n]) → tuple(sorted(words[i : i + n]))": "You forget the order of the words in an n-gram. "
+        "It counts.",
         "words = text.split() → words = text": "Your n-grams are of letters. They are of words.",
         "range(len(words) - n + 1) → range(0, len(words) - n + 1, n)": "Your n-grams do not overlap. One begins at "
         "every word.",
@@ -98,20 +110,11 @@ overlap.slips(
         "len(grams & known) → len(grams - known)": "That is the new part of the passage. Return the known one.",
         "len(grams & known) / len(grams) → len(grams & known)": "You count the shared n-grams. Divide by those of the "
         "passage.",
+        "len(grams & known) / → sum(any(' '.join(gram) in text for text in training) for gram in grams) /": "You look "
+        "for the letters of an n-gram, so “the owl” is found in “the owls”. Compare whole words.",
+        "len(grams & known) / len(grams) → max((len(grams & grams_of(text)) for text in training), default=0) / "
+        "len(grams)": "You look in one document at a time and keep the best. An n-gram may come from any of them.",
         " if grams else 0.0 → ": "A passage shorter than n words has no n-gram: its overlap is 0, not 0/0.",
         " if grams else 0.0 → if grams else 1.0": "A passage shorter than n words shares nothing: 0.",
     },
 )
-
-
-@overlap.misconception(
-    "You look for the letters of an n-gram, so “the owl” is found in “the owls”. Compare whole words."
-)
-def as_letters(passages: list[str], training: list[str], n: int) -> list[float]:
-    found = []
-    for passage in passages:
-        words = passage.split()
-        grams = {" ".join(words[i : i + n]) for i in range(len(words) - n + 1)}
-        seen = [gram for gram in grams if any(gram in document for document in training)]
-        found.append(len(seen) / len(grams) if grams else 0.0)
-    return found

@@ -98,6 +98,7 @@ paired_difference.slips(
         "n. Divide by n − 1 in both errors.",
         "d = x - y → d = y - x": "Your difference is that of b and a. Subtract b from a.",
         "d = x - y → d = (x - y).abs()": "You drop the signs: questions that only b gets right count for a.",
+        "d.var() → d.abs().var()": "You drop the signs for the error: a question that only b gets right counts as −1.",
         "paired, independent → independent, paired": "You swap the two errors. The paired one comes first.",
         "((x.var() + y.var()) / n).sqrt() → (x.var() / n).sqrt() + (y.var() / n).sqrt()": _ADDED,
         "(x.var() + y.var()) / n → (x.var() + y.var()) / (2 * n)": "You average the two variances. The variance of a "

@@ -45,7 +45,7 @@ log_ratio = Exercise(
     reference=_log_ratio,
     cases=[
         case("one pair", ["ab"], "abab", "bbaa"),
-        case("two documents", ["abca", "ccb"], "abcabcab", "bacbbcaac"),
+        case("two documents", ["abcab", "ccb"], "abcabcab", "bacbbcccaac"),
         case("unseen letters", ["xab"], "abab", "axbb"),
     ],
     hidden_cases=_hidden,
@@ -82,12 +82,27 @@ log_ratio.slips(
         "p[pair] - q[pair] → p[pair] / q[pair]": "You divide logarithms. The logarithm of a ratio is their difference.",
         "sum(ratios) / len(ratios) → sum(ratios)": "You return the sum. Divide it by the number of pairs.",
         "len(ratios) → len(document)": "You divide by the letters. There is one pair less.",
-        "firsts[a] + 12.8 → len(text) + 12.8": "You divide by the length of the text. Divide by how often the first "
-        "letter has a successor.",
+        "firsts[a] + 12.8 → len(text) + 12.8 || firsts[a] + 12.8 → len(text) - 1 + "
+        "12.8": "You divide by the length of the text. Divide by how often the first letter has a successor.",
         "Counter(text[:-1]) → Counter(text)": "You count the last letter, which has no successor.",
         "firsts[a] + → firsts[b] +": "You divide by the counts of the second letter. The first one is given.",
         "+ 0.1) → )": "Pairs that a text has never shown get ln 0. Add 0.1 to each count.",
         "firsts[a] + 12.8 → firsts[a] + 0.1": "You add 0.1 below the line. It is 0.1 for each of 128 letters: 12.8.",
+        "(pairs[a, b] + 0.1) → max(pairs[a, b], 0.1)": "You put 0.1 in place of zero counts only. Add it to all "
+        "counts.",
+        "pairs[a, b] → pairs[b, a]": "You count the pairs backwards: N(ab) is how often b follows a.",
+        "firsts[a] + 12.8 → firsts[a] + 0.1 * len(firsts)": "You add 0.1 for each letter that the text shows. There "
+        "are 128, whatever it shows: 12.8.",
+        "+ 0.1) → + 1) ;; + 12.8 → + 128": "You add 1 to each count. Here it is 0.1, and 12.8 below the line.",
+        "pairs[a, b] → text.count(a + b)": "`str.count` skips overlaps: “aaa” has the pair “aa” twice.",
+        "math.log((pairs[a, b] + 0.1) / (firsts[a] + 12.8)) → (pairs[a, b] + 0.1) / (firsts[a] + 12.8)": "You take the "
+        "difference of two probabilities. Take that of their logarithms.",
+        "/ (firsts[a] + 12.8) → / max(firsts[a], 1) + 12.8": "You divide before you add 12.8: put N(a) + 12.8 in "
+        "brackets.",
+        "itertools.pairwise(document)] → set(itertools.pairwise(document))]": "You count each different pair of a "
+        "document once. A pair that comes again counts again.",
+        "p, q = log_p(trusted), log_p(pool) → p, q = log_p(trusted), log_p(pool + trusted)": "You count the trusted "
+        "text in the pool's bigrams, too.",
         "math.log( → math.log2(": "You take the logarithm to base 2. Nats use math.log.",
     },
 )

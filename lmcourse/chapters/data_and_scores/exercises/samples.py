@@ -46,7 +46,7 @@ pass_at_k = Exercise(
         case("2 of 8 right, four drawn", 8, 2, 4),
         case("1 of 8 right, all drawn", 8, 1, 8),
         case("6 of 8 right, four drawn", 8, 6, 4),
-        case("none right", 8, 0, 3),
+        case("none right, all drawn", 8, 0, 8),
         edge(case("200 samples", 200, 3, 100)),
     ],
     hidden_cases=_hidden,
@@ -105,8 +105,17 @@ pass_at_k.slips(
     {
         "if n - c < k:\n        return 1.0\n    wrong → wrong": "With fewer than k wrong samples, k of them cannot "
         "all be wrong: the result is 1.",
+        "n - c < k → n - c <= k": "With exactly k wrong samples, a draw can still miss: all k can be wrong.",
         "return 1.0 → return 0.0": "With fewer than k wrong samples, one of k must be right: 1, not 0.",
     },
 )
 
-pass_at_k.slips(one_after_the_other, {"- i) / (n - i) → ) / n": _BACK, "return 1 - none → return none": _ALL_WRONG})
+pass_at_k.slips(
+    one_after_the_other,
+    {
+        "- i) / (n - i) → ) / n": _BACK,
+        "/ (n - i) → / n": "Each sample that is drawn also leaves the n: the next one comes from n − 1.",
+        "range(k) → range(k + 1)": "You draw k + 1 samples.",
+        "return 1 - none → return none": _ALL_WRONG,
+    },
+)

@@ -37,7 +37,6 @@ def _hidden(random: Random) -> list[Case]:
 
     return [
         *(case("other shapes", *drawn(*shape)) for shape in ((1, 4, 1), (3, 4, 5), (5, 2, 3))),
-        case("float64", _FOUR.double(), torch.tensor([[4, 1, 3, 2], [2, 2, 1, 4]])),
         case("no padding", _FOUR, torch.full((2, 4), 4)),
     ]
 
@@ -52,7 +51,6 @@ option_scores = Exercise(
         case("two answers, the second is shorter", _TWO, torch.tensor([[3, 1]])),
         case("two questions with four answers", _FOUR, torch.tensor([[4, 2, 3, 1], [3, 2, 1, 2]])),
         case("no padding", _TWO, torch.tensor([[3, 3]])),
-        case("in float64", _FOUR[:1].double(), torch.tensor([[3, 4, 1, 2]])),
     ],
     hidden_cases=_hidden,
     hints=[
@@ -83,10 +81,17 @@ option_scores.slips(
     with_a_mask,
     {
         ".where(inside, 0) → ": _PADDING,
-        "total / lengths → total / log_p.shape[-1] || total / lengths → total / lengths.amax(dim=-1, keepdim=True)": (
+        "total / lengths → total / log_p.shape[-1] || total / lengths → total / lengths.amax(dim=-1, keepdim=True) || "
+        "total / lengths → total / lengths.float().mean(dim=-1, keepdim=True)": (
             "You divide all answers by one length, which changes no order. Divide each by its own."
         ),
         "< lengths → <= lengths": _OFF,
+        "torch.arange(log_p.shape[-1]) < lengths[:, :, None] → torch.arange(log_p.shape[-1]) >= log_p.shape[-1] - "
+        "lengths[:, :, None]": "You keep an answer's last places. Its tokens come first, and padding after them.",
+        "lengths[:, :, None] → lengths[:, :1, None] ;; total / lengths → total / lengths[:, :1]": "You take the first "
+        "answer's length for all answers of a question. Each has its own.",
+        "total, total / lengths → total, ((log_p.exp() * inside).sum(dim=-1) / lengths).log()": "You average "
+        "probabilities and take the logarithm of that. Average the logarithms.",
         ".sum(dim=-1) → .mean(dim=-1)": "Your first result is divided by the longest length, padding included. It is "
         "the plain sum.",
         "total, total / lengths → total / lengths, total": "You return the mean first. The sum comes first.",
