@@ -19,8 +19,8 @@ from lmcourse.exercises.normal_form import known_forms, normal_form
 from lmcourse.exercises.registry import exercises_beside
 from lmcourse.grading.cells import read_cell
 from lmcourse.grading.class_report import render, title_of
-from lmcourse.grading.config import nbgrader_configuration
-from lmcourse.grading.intake import Assignment, assignments
+from lmcourse.grading.gradebook import nbgrader_configuration
+from lmcourse.grading.intake import Assignment, course_assignments
 from lmcourse.grading.notebooks import read_submission
 from lmcourse.grading.restore import cells_in_notebook
 from lmcourse.grading.result import SubmissionResult
@@ -59,7 +59,7 @@ class Pair:
 
 def write_likeness(results: Sequence[SubmissionResult], page: Path, course: Path) -> None:
     """Write the page about a graded class; raise CourseError if the file cannot be written."""
-    sources = assignments(nbgrader_configuration(course))
+    sources = course_assignments(nbgrader_configuration(course))
     found = []
     for name in dict.fromkeys(each.assignment for each in results if each.assignment):
         found += pairs([each for each in results if each.assignment == name], _known_forms(sources[name]))

@@ -64,12 +64,7 @@ class Person:
     @property
     def notebooks(self) -> list[Path]:
         """The files with names that end in .ipynb."""
-        return [path for path in self.files if path.suffix.lower() == ".ipynb"]
-
-    @property
-    def has_folder(self) -> bool:
-        """True if the files are in a folder of the person's own, under the names that the person gave them."""
-        return self.platform == "Moodle" and not any(_match(path) for path in self.files)
+        return [path for path in self.files if files.is_notebook(path)]
 
 
 @dataclass(frozen=True)
@@ -118,21 +113,12 @@ def _person(folder: Path, moodle: bool, matches: Sequence[re.Match[str]]) -> Per
     # other kinds are texts that were typed online and saved as web pages
     for match in (each for each in matches if each["kind"] == "file"):
         try:
-            found += _files_of(folder / match.string)
+            path = folder / match.string
+            found += files.handed_in(path) if path.is_dir() else [path]
         except files.UnreadableError as error:
             problem = str(error)
     found.sort(key=lambda path: (path.lstat().st_mtime, path.name))
     return Person("Moodle", name, number, student, files=tuple(found), problem=problem)
-
-
-def _files_of(path: Path) -> list[Path]:
-    """Return a participant's file, or the files in their folder and the notebooks one folder deeper."""
-    if not path.is_dir():
-        return [path]
-    files.refuse_links(path)
-    below = [folder for folder in files.folders_in(path) if not folder.is_symlink()]
-    found = [each for each in files.visible_in(path) if each not in below]
-    return [*found, *(notebook for folder in below for notebook in files.notebooks_in(folder))]
 
 
 @dataclass
@@ -180,8 +166,8 @@ def read_sheet(path: Path, people: Sequence[Person], column: str | None = None) 
     elif "ID" in sheet.header and ("Student" in sheet.header[:1] or sheet.header[:2] == ["LastName", "FirstName"]):
         _find_canvas_rows(sheet, column)
     else:
-        known = "Moodle's grading worksheet (Identifier, Full name, … Grade) nor Canvas's gradebook (Student, ID, …)"
-        raise CourseError(f"{path.name} is neither {known}. Set the platform to English and download it again.")
+        expected = "Moodle's grading worksheet (Identifier, Full name, … Grade) nor Canvas's gradebook (Student, ID, …)"
+        raise CourseError(f"{path.name} is neither {expected}. Set the platform to English and download it again.")
     if not people or any(person.platform != sheet.platform for person in people):
         raise CourseError(f"{path.name} is from {sheet.platform}. Use it with a download from {sheet.platform}.")
     return sheet

@@ -51,10 +51,10 @@ CourseCells = Mapping[str, CourseCell]
 
 def cells_in_notebook(notebook: NotebookNode, released: NotebookNode | None = None) -> dict[str, CourseCell]:
     """Return the course's cells from its solution notebook, with the stubs from the release if there is one."""
-    stubs = {_grade_id(cell): cell.source for cell in released.cells} if released else {}
+    stubs = {notebooks.grade_id(cell): cell.source for cell in released.cells} if released else {}
     found = {}
     for cell in notebook.cells:
-        if name := _grade_id(cell):
+        if name := notebooks.grade_id(cell):
             marks = cell.metadata["nbgrader"] | {"cell_type": cell.cell_type}
             source = stubs.get(name, "") if marks.get("solution") else cell.source
             found[name] = CourseCell(source, cell.cell_type, marks)
@@ -102,7 +102,7 @@ def restored(submitted: NotebookNode, course: CourseCells, assignment: str, prob
     if too_large := notebooks.size_problem(notebook):  # restored cells count, too, because the notebook is read again
         problem = f"The notebook {too_large}"
         notebook, missing, edited = _rebuilt([], [], course)
-    ids = {_grade_id(cell) for cell in notebook.cells}
+    ids = {notebooks.grade_id(cell) for cell in notebook.cells}
     checks = [name for name in missing if name.startswith(CHECK_PREFIX)]
     absent = [name for name in checks if (answer := name.removeprefix(CHECK_PREFIX)) in course and answer not in ids]
     put_back = [name for name in missing if name not in absent]
@@ -131,13 +131,9 @@ def _rebuilt(
     return notebooks.new_notebook(cells=built, metadata={"kernelspec": KERNELSPEC}), missing, edited
 
 
-def _grade_id(cell: NotebookNode) -> str:
-    return str(cell.metadata.get("nbgrader", {}).get("grade_id", ""))
-
-
 def _claimed(cell: NotebookNode, course: CourseCells) -> str:
     """Return the id of the course's cell that this cell claims to be or, without metadata, its own cell id."""
-    name = _grade_id(cell) or str(cell.get("id", ""))
+    name = notebooks.grade_id(cell) or str(cell.get("id", ""))
     return name if name in course else ""
 
 
@@ -216,7 +212,7 @@ def _cell(cell: NotebookNode, original: CourseCell | None) -> NotebookNode:
 def _put_back(cells: list[NotebookNode], name: str, original: CourseCell) -> None:
     """Insert a deleted cell: a check after its answer or, if the answer is missing, too, at the end."""
     build = notebooks.new_code_cell if original.cell_type == "code" else notebooks.new_markdown_cell
-    ids = [_grade_id(cell) for cell in cells]
+    ids = [notebooks.grade_id(cell) for cell in cells]
     answer = name.removeprefix(CHECK_PREFIX)
     place = ids.index(answer) + 1 if answer in ids else len(cells)
     cells.insert(place, build(original.source, metadata={"nbgrader": dict(original.nbgrader)}))

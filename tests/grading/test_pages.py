@@ -15,7 +15,8 @@ from nbformat import from_dict, write
 from traitlets.config import Config
 
 from lmcourse.grading import pages
-from lmcourse.grading.config import configure, nbgrader_configuration
+from lmcourse.grading.config import configure
+from lmcourse.grading.gradebook import nbgrader_configuration
 from lmcourse.grading.notebooks import new_code_cell, new_markdown_cell, new_notebook, new_output
 from lmcourse.grading.pages import CleanForDisplay, FeedbackExporter
 from lmcourse.report import REPORT_MIME, CaseResult, Report, check_id

@@ -135,7 +135,7 @@ def feedback(school: School, shown: Sequence[str]) -> None:
     from nbgrader.converters import GenerateFeedback
     from nbgrader.coursedir import CourseDirectory
 
-    from lmcourse.grading.config import nbgrader_configuration
+    from lmcourse.grading.gradebook import nbgrader_configuration
 
     config = nbgrader_configuration(school.course)
     for student in shown:
