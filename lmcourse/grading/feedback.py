@@ -1,6 +1,6 @@
 """Pack feedback pages into a zip from which Moodle and Canvas return them to the learners.
 
-Both find the learner by the beginning of a file's name, which is as in the download of the submissions (see `lms`).
+Both find the learner by the beginning of a file's name, which is as in the download of the submissions (see `downloads`).
 Moodle: *Upload multiple feedback files in a zip*. Canvas: *Upload Submissions*, which adds the file to the comments.
 """
 
@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from lmcourse.base.atomic import write_all
+from lmcourse.grading.downloads import MOODLE, Person
 from lmcourse.grading.gradebook import nbgrader_configuration, quiet_nbgrader
-from lmcourse.grading.lms import MOODLE, Person
 from lmcourse.grading.result import SubmissionResult
 
 

@@ -6,7 +6,7 @@ import base64
 import errno
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -61,9 +61,11 @@ def handed_in(folder: Path) -> list[Path]:
     return [*found, *(path for deeper in below[:MAX_ENTRIES] for path in visible_in(deeper) if is_notebook(path))]
 
 
-def folders_in(folder: Path) -> list[Path]:
-    """Return the folders in a folder, without hidden ones and `__MACOSX`, which macOS adds to zips."""
-    return [path for path in visible_in(folder) if is_folder(path) and not path.name.startswith("__")]
+def folders_in(folder: Path, names: Collection[str] = ()) -> list[Path]:
+    """Return the folders in a folder, without hidden ones and `__MACOSX`, which macOS adds to zips; but with each that
+    contains a folder of these names."""
+    visible = {path for path in visible_in(folder) if is_folder(path) and not path.name.startswith("__")}
+    return sorted(visible | {path for path in folder.iterdir() if any(is_folder(path / name) for name in names)})
 
 
 def is_folder(path: Path) -> bool:

@@ -25,7 +25,7 @@ from lmcourse.base.errors import CourseError
 from lmcourse.base.text import replace_surrogates
 from lmcourse.course.chapters import PUBLISHED
 from lmcourse.grading.files import UnreadableError, encoded_beside, read_file, refuse_links, visible_in
-from lmcourse.grading.intake import student_id_problem
+from lmcourse.grading.hand_ins import student_id_problem
 from lmcourse.grading.notebooks import (
     BESIDE,
     add_notes,

@@ -15,7 +15,8 @@ import pytest
 from lmcourse.base.errors import CourseError
 from lmcourse.course.chapters import CHAPTERS
 from lmcourse.grading.hand_in_time import hand_in_time
-from lmcourse.grading.intake import ME, Assignments, Submission, course_assignments, find_submissions
+from lmcourse.grading.hand_ins import ME
+from lmcourse.grading.intake import Assignments, Submission, course_assignments, find_submissions
 from tests.grading.learners import config_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -14,9 +14,10 @@ import pytest
 from lmcourse.base.errors import CourseError
 from lmcourse.base.text import csv_text
 from lmcourse.base.unzip import unpacked
+from lmcourse.grading.downloads import Person, Platform, download_in
 from lmcourse.grading.feedback import name_of_page
+from lmcourse.grading.grade_tables import fill_in, read_sheet
 from lmcourse.grading.intake import Assignments, Submission, course_assignments, find_submissions
-from lmcourse.grading.lms import Person, Platform, download_in, fill_in, read_sheet
 from tests.grading.learners import config_of
 
 CELLS = [{"cell_type": "code", "id": "ulp", "metadata": {"nbgrader": {"grade_id": "ulp"}}, "source": "1"}]
@@ -124,8 +125,8 @@ def test_moodle_folders_belong_to_participants(tmp_path: Path, assignments: Assi
     assert download_in(downloaded(tmp_path / "outer", f"in/Ada_1_assignsubmission_file_/{NAME}")) is not None
     assert download_in(tmp_path / "solutions") is None
     other = downloaded(tmp_path / "other", "Ada_1_assignsubmission_file_/x.ipynb", text=OTHER)
-    with pytest.raises(CourseError, match="No notebook in this download belongs to an assignment"):
-        find_submissions([other], assignments)
+    (submission,) = find_submissions([other], assignments)
+    assert submission.problem == "x.ipynb belongs to no assignment of this course. Is it the right file?"
 
 
 def test_feedback_pages_are_named_so_that_platforms_return_them(tmp_path: Path) -> None:
