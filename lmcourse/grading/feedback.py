@@ -1,6 +1,6 @@
 """Pack feedback pages into a zip from which Moodle and Canvas return them to the learners.
 
-Both find the learner by the beginning of a file's name, which is as in the download of the submissions (see `downloads`).
+Both find the learner by the beginning of a file's name, as in the download of submissions (see `downloads`).
 Moodle: *Upload multiple feedback files in a zip*. Canvas: *Upload Submissions*, which adds the file to the comments.
 """
 

@@ -26,7 +26,6 @@ NOT_COPIED = [  # patterns of files that nbgrader must not copy together with a 
 MAX_ENTRIES = 20  # largest number of examined files and folders per submission
 MAX_BESIDE_BYTES = MIB  # largest size of all other files of a submission together
 
-ARCHIVE_SUFFIXES = (".zip", ".gz", ".tgz", ".tar", ".7z", ".rar", ".bz2", ".xz")
 # Windows has neither flag; without O_NONBLOCK a pipe would block
 _OPEN_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _WHY_NOT_OPENED = {
@@ -55,8 +54,7 @@ def is_notebook(path: Path) -> bool:
 
 def handed_in(folder: Path) -> list[Path]:
     """Return the files in a folder, then the notebooks one folder deeper; raise `UnreadableError` if it is a link."""
-    refuse_links(folder)
-    below = [path for path in folders_in(folder) if not path.is_symlink()]
+    below = [path for path in folders_in(no_link(folder)) if not path.is_symlink()]
     found = [path for path in visible_in(folder) if path not in below]
     return [*found, *(path for deeper in below[:MAX_ENTRIES] for path in visible_in(deeper) if is_notebook(path))]
 
@@ -76,20 +74,12 @@ def is_folder(path: Path) -> bool:
         return False
 
 
-def why_no_notebook(files: Sequence[Path], wanted: str) -> str:
-    """Return one line that explains why the expected notebook is not among some files, and what to do."""
-    for path in files:
-        if path.suffix.lower() in ARCHIVE_SUFFIXES:
-            return f"{escaped_name(path.name)} is an archive. Unpack it and hand in the notebook itself, as {wanted}."
-    return f"No notebook was handed in: {wanted} is missing."
-
-
-def refuse_links(*folders: Path) -> None:
-    """Raise `UnreadableError` if a folder is a link: it could lead to another student's work."""
-    for folder in folders:
-        if folder.is_symlink():
-            name = escaped_name(folder.name)
-            raise UnreadableError(f"The folder {name} is a link. Hand in a folder that holds the notebook itself.")
+def no_link(folder: Path) -> Path:
+    """Return the folder; raise `UnreadableError` if it is a link, which could lead to another student's work."""
+    if folder.is_symlink():
+        name = escaped_name(folder.name)
+        raise UnreadableError(f"The folder {name} is a link. Hand in a folder that holds the notebook itself.")
+    return folder
 
 
 def read_file(path: Path) -> bytes:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,8 @@ ME = "me"  # the student id of a notebook that a learner grades for themselves
 # forbidden beginnings of student ids: formulas, options, hidden folders, and macOS's own folders
 NO_BEGINNINGS = ("=", "+", "-", "@", ".", "__")
 MAX_STUDENT_ID_CHARS = 128  # limit of nbgrader's gradebook
+
+ARCHIVE_SUFFIXES = (".zip", ".gz", ".tgz", ".tar", ".7z", ".rar", ".bz2", ".xz")
 
 _WITH_APOSTROPHE = re.compile(r"[\w.@-][\w.@ '-]*")
 
@@ -37,9 +39,13 @@ class HandIn:
 
     @classmethod
     def of(cls, student: str, assignment: str, handed_in: Sequence[Path], problem: str = "") -> HandIn:
-        """Return what was handed in as these files."""
+        """Return what was handed in as these files; `problem` is on files that could not be looked at."""
         notebooks = tuple(path for path in handed_in if files.is_notebook(path))[: files.MAX_ENTRIES]
         beside = tuple(path for path in handed_in if not files.is_notebook(path))
+        if not notebooks and not problem:
+            problem = "No notebook was handed in."
+            for path in (path for path in beside if path.suffix.lower() in ARCHIVE_SUFFIXES):
+                problem = f"{escaped_name(path.name)} is an archive. Unpack it and hand in the notebook itself."
         return cls(student, assignment, notebooks, beside, problem)
 
 
@@ -55,16 +61,15 @@ def hand_ins_in(path: Path, assignments: Collection[str], *, of_class: bool) -> 
         raise CourseError(f"There is no file or folder {path}.")
     folder = path.resolve()
     if folder.name in assignments:
-        of_student = of_class or folder.parent.parent.name == SUBMITTED
-        return _of_student(folder.parent, assignments, [folder]) if of_student else [_in_folder(ME, folder)]
+        mine = not of_class and folder.parent.parent.name != SUBMITTED
+        return _of_student(folder.parent, assignments, [folder], mine=mine)
     if download := download_in(path):
         return [_of_person(person) for person in download.people]
     folders = files.folders_in(path, assignments)
     own = [each for each in folders if each.name in assignments]
     if own and not any(files.is_folder(each / name) for each in folders for name in assignments):
-        if of_class or folder.parent.name == SUBMITTED:
-            return _of_student(folder, assignments)
-        return [_in_folder(ME, each) for each in own]
+        mine = not of_class and folder.parent.name != SUBMITTED
+        return _of_student(folder, assignments, own if mine else (), mine=mine)
     if not folders:
         advice = "Pass a notebook, or a folder with student/assignment/notebook.ipynb."
         raise CourseError(f"There are no submissions in {path}. {advice}")
@@ -77,15 +82,16 @@ def _of_person(person: Person) -> HandIn:
     return HandIn.of(person.student, "", person.files[::-1], person.problem)  # the newest counts
 
 
-def _of_student(folder: Path, assignments: Collection[str], places: Iterable[Path] = ()) -> list[HandIn]:
-    """Return what a student handed in, in these places of their folder; by default in all."""
+def _of_student(
+    folder: Path, assignments: Collection[str], places: Sequence[Path] = (), *, mine: bool = False
+) -> list[HandIn]:
+    """Return what is in a student's folder, or in these places in it. If it is `mine`, it is a learner's own."""
     # macOS may decompose letters, but the same person must have the same id on every system.
     name = folder.name
     student = unicodedata.normalize("NFC", name) if name.isprintable() else escaped_name(name)
     try:
-        files.refuse_links(folder)
-        places = places or files.folders_in(folder)
-        problem = student_id_problem(name, assignments)
+        places = places or files.folders_in(files.no_link(folder))
+        problem = "" if mine else student_id_problem(name, assignments)
     except files.UnreadableError as error:
         problem = str(error)
     if not problem and not places:
@@ -93,17 +99,14 @@ def _of_student(folder: Path, assignments: Collection[str], places: Iterable[Pat
         problem = f"Nothing was handed in: the folder {student} has no folder of an assignment, such as {example}."
     if problem:
         return [HandIn(student, problem=problem)]
-    advice = f"Rename the folder to one of {', '.join(assignments)}."
-    return [
-        _in_folder(student, place)
-        if place.name in assignments
-        else HandIn(student, problem=f"There is no assignment {escaped_name(place.name)}. {advice}")
-        for place in places
-    ]
+    return [_in_folder(ME if mine else student, place, assignments) for place in places]
 
 
-def _in_folder(student: str, folder: Path) -> HandIn:
+def _in_folder(student: str, folder: Path, assignments: Collection[str]) -> HandIn:
     """Return what is in a folder, whose name is the assignment's id."""
+    if folder.name not in assignments:
+        advice = f"Rename the folder to one of {', '.join(assignments)}."
+        return HandIn(student, problem=f"There is no assignment {escaped_name(folder.name)}. {advice}")
     try:
         return HandIn.of(student, folder.name, files.handed_in(folder))
     except files.UnreadableError as error:

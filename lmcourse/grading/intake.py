@@ -15,7 +15,7 @@ from traitlets.config import Config
 from lmcourse.base.errors import CourseError
 from lmcourse.base.text import escaped_name
 from lmcourse.course.parts import core_length
-from lmcourse.grading.files import UnreadableError, read_file, why_no_notebook
+from lmcourse.grading.files import UnreadableError, read_file
 from lmcourse.grading.hand_in_time import HandInTime, hand_in_time
 from lmcourse.grading.hand_ins import ME, HandIn, hand_ins_in
 from lmcourse.grading.notebooks import cell_ids, read_submission
@@ -150,7 +150,7 @@ def _notebook_that_counts(hand_in: HandIn, wanted: Assignment, assignments: Assi
     """Return the notebook with the released name, if a folder says whose it is; else the first that has cells of the
     assignment; else the first. Raises `UnreadableError` with the reason if there is none, or it is another's."""
     if not hand_in.notebooks:
-        raise UnreadableError(hand_in.problem or why_no_notebook(hand_in.beside, wanted.source.name))
+        raise UnreadableError(hand_in.problem)
     if wanted == UNRECOGNISED:
         read_submission(hand_in.notebooks[0])  # raises what is wrong with the file
         name = escaped_name(hand_in.notebooks[0].name)

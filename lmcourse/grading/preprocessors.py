@@ -24,7 +24,7 @@ from lmcourse.base.cell_names import needed_cells
 from lmcourse.base.errors import CourseError
 from lmcourse.base.text import replace_surrogates
 from lmcourse.course.chapters import PUBLISHED
-from lmcourse.grading.files import UnreadableError, encoded_beside, read_file, refuse_links, visible_in
+from lmcourse.grading.files import UnreadableError, encoded_beside, no_link, read_file, visible_in
 from lmcourse.grading.hand_ins import student_id_problem
 from lmcourse.grading.notebooks import (
     BESIDE,
@@ -72,7 +72,7 @@ class SubmissionExporter(NotebookExporter):
         if problem := student_id_problem(resources["nbgrader"]["student"]):
             raise CourseError(problem)
         try:
-            refuse_links(path.parent, path.parent.parent)
+            no_link(no_link(path.parent).parent)
             notebook = read_submission(path)
             resources[BESIDE] = encoded_beside(visible_in(path.parent))
             resources["digest"] = self.digest or hashlib.sha256(read_file(path)).hexdigest()

@@ -114,7 +114,7 @@ def test_moodle_folders_belong_to_participants(tmp_path: Path, assignments: Assi
         "Eve": EVE,
     }
     assert {student: each.problem.split(".")[0] for student, each in submissions.items() if each.problem} == {
-        "Ed": "No notebook was handed in: tiny",
+        "Ed": "No notebook was handed in",
         "Flo": "work",
         "=1": "The folder name =1 cannot be a student id",
         "Gus": "The folder Gus_1000010_assignsubmission_file_ is a link",
