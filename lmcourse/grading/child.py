@@ -47,8 +47,8 @@ from lmcourse.grading.wire import Channel, ProtocolError, case_from_plain, failu
 
 KEPT_CHARS = 2_000
 
+# Line magics that are ignored, because grading does not install packages or show figures
 NO_MAGIC = ("pip", "conda", "mamba", "uv", "matplotlib")
-"""Line magics that are ignored, because grading does not install packages or show figures."""
 
 _FIGURES = re.compile(r"lmcourse\.chapters\.\w+\.figures")
 _INSTALLS = re.compile(r"\s*(sudo +)?(\S*python\S* +-m +)?(pip3?|conda|mamba|uv|apt|apt-get|brew)\b")

@@ -27,14 +27,10 @@ from lmcourse.grading.result import SubmissionResult
 
 TEMPLATES = Path(__file__).parent / "templates"
 
-MAX_NAME_CHARS = 48
-"""Largest number of characters of a name on the page. The table has the full name."""
-
+MAX_NAME_CHARS = 48  # largest number of characters of a name on the page. The table has the full name.
 MAX_SENTENCE_CHARS = 400
 
-MAX_WRITTEN_CHARS = 20_000
-"""Largest number of characters of one answer on a page."""
-
+MAX_WRITTEN_CHARS = 20_000  # largest number of characters of one answer on a page
 STATUSES = {"solved": "solved", "partly": "partly", "wrong": "wrong", "unanswered": "not answered"}
 
 

@@ -13,9 +13,6 @@ from traitlets.config import Config
 
 from lmcourse.grading.files import NOT_COPIED
 
-NOT_IN_PATHS = "%?*["
-"""Characters of a folder's name that nbgrader reads otherwise: in the gradebook's address, and in file patterns."""
-
 
 def configure(c: Config, root: Path, *, source: str = "solutions", release: str = "notebooks") -> None:
     """Fill in nbgrader's configuration `c` for the course in the folder `root`."""
@@ -30,10 +27,8 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
     from lmcourse.grading.files import remove_links
     from lmcourse.grading.stubs import STUB
 
-    if problem := path_problem(root):
-        sys.exit(problem)  # of an nbgrader command, which would log an exception and go on with other settings
     _find_alembic()
-    CourseDirectory.get_existing_timestamp = _believed_timestamp
+    CourseDirectory.get_existing_timestamp = _accepted_timestamp
     c.CourseDirectory.root = str(Path(root).resolve())
     c.CourseDirectory.course_id = "lmcourse"
     c.CourseDirectory.source_directory = source
@@ -80,14 +75,7 @@ def can_encrypt() -> bool:
     return zmq.has("curve") and "transport_encryption" in KernelManager.class_trait_names()
 
 
-def path_problem(root: Path) -> str:
-    """Return one sentence if nbgrader misreads a character in the path of a course, or ""."""
-    path = str(Path(root).resolve())
-    found = " and ".join(char for char in NOT_IN_PATHS if char in path)
-    return found and f"nbgrader cannot work in {path}: it misreads {found} in the name of a folder. Rename the folder."
-
-
-def _believed_timestamp(course: Any, folder: str) -> datetime | None:
+def _accepted_timestamp(course: Any, folder: str) -> datetime | None:
     """Return the time at which the submission in a folder was handed in, as a method of nbgrader's `CourseDirectory`.
 
     nbgrader's own method ends the command if the text is not a date, and accepts any date.

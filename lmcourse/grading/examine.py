@@ -27,17 +27,14 @@ from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.outcomes import outcomes_of
 from lmcourse.exercises.trial import Trial
 from lmcourse.grading import wire
-from lmcourse.grading.cells import Cell, cells_to_run, course_imports, names_given, reaches, read_cell
+from lmcourse.grading.cells import Cell, cells_to_run, course_imports, defined_names, reaches, read_cell
 from lmcourse.grading.missing_answers import is_missing, not_defined, redefined, undefined_helper, why_missing
 from lmcourse.grading.process import START_SECONDS, LostError, Settings, SubmissionProcess
 from lmcourse.report import Report
 from lmcourse.report.handed_in import SEAL, not_handed_in
 
-GRACE_SECONDS = 5.0
-"""Seconds between a request's own time limit and the killing of the process."""
-
-MAX_LOST = 8
-"""Largest number of processes that a submission may lose; a new process takes two seconds of CPU time."""
+GRACE_SECONDS = 5.0  # seconds between a request's own time limit and the killing of the process
+MAX_LOST = 8  # largest number of processes that a submission may lose; a new process takes two seconds of CPU time
 
 _UNDEFINED = re.compile(r"failed with NameError: name '(\w+)' is not defined")
 
@@ -116,11 +113,11 @@ def _examined(submitted: Submitted, exercises: Sequence[Exercise], settings: Set
     while waiting:  # exercises that need the same printed solutions share a run
         wrong = {each.name: _wrong_before(each, reports, exercises, run.cells) for each in waiting}
         names = next(filter(None, wrong.values()), ())
-        together = [each for each in waiting if wrong[each.name] == names]
+        sharing = [each for each in waiting if wrong[each.name] == names]
         waiting = [each for each in waiting if wrong[each.name] not in ((), names)]
         if names:
             printed = [submitted.printed[name] for name in names]
-            again = _Run(_with_printed(submitted, names), together, settings, end, losses, printed)
+            again = _Run(_with_printed(submitted, names), sharing, settings, end, losses, printed)
             again.everything()
             earlier = [reports[name] for name in names]
             reports |= {name: _better(reports[name], report, earlier) for name, report in again.reports.items()}
@@ -201,29 +198,27 @@ class _Run:
         self.broke_off: list[str] = []
         self.stopped: set[int] = set()
         self.troubles: dict[int, str] = {}
-        self._settings, self._end, self._losses, self._data = settings, end, losses, submitted.data
-        self._file, self._seal = submitted.file, submitted.seal
-        self._beside = submitted.beside
+        self._submitted, self._settings, self._end, self._losses = submitted, settings, end, losses
         self._exercises = {exercise.name: exercise for exercise in exercises}
         self._before = "\n".join([course_imports(submitted.provided), *before])
         self._once = bool(before)
         self._ask_again: set[str] = set()
-        graded = submitted.graded
+        answers, graded = submitted.answers, submitted.graded
         read = [
-            read_cell(number, text, submitted.answers.get(number, ""), graded.get(number, ""))
+            read_cell(number, text, answers.get(number, ""), graded.get(number, ""))
             for number, text in enumerate(submitted.sources, 1)
         ]
         for cell in read:
             if cell.problem:
                 self._keep(cell.number, CellRun(True, "", cell.problem))
         self.cells = cells_to_run([cell for cell in read if cell.text.strip() or cell.problem], submitted.skipped)
-        self.left_out = names_given([cell for cell in read if cell not in self.cells])
+        self.left_out = defined_names([cell for cell in read if cell not in self.cells])
 
     def everything(self) -> None:
         """Run the cells, and judge each exercise; raise CourseError as `examine` does."""
         while True:
             try:
-                process = SubmissionProcess(self._data, self._settings, self._end)
+                process = SubmissionProcess(self._submitted.data, self._settings, self._end)
                 try:
                     self._go_through(process)
                 finally:
@@ -231,10 +226,10 @@ class _Run:
                 break
             except LostError:
                 if monotonic() >= self._end:
-                    self._note(f"The notebook ran longer than {self._settings.total_seconds:g} s in all.")
+                    self.broke_off.append(f"The notebook ran longer than {self._settings.total_seconds:g} s in all.")
                     break
                 if next(self._losses, None) is None:
-                    self._note(f"The notebook ended Python {MAX_LOST} times: the rest was not run.")
+                    self.broke_off.append(f"The notebook ended Python {MAX_LOST} times: the rest was not run.")
                     break
         not_run = [cell.number for cell in self.cells if cell.text.strip() and cell.number not in self.results]
         self.stopped |= {*not_run}
@@ -246,7 +241,7 @@ class _Run:
     def _go_through(self, process: SubmissionProcess) -> None:
         """Run the cells in one process, and judge each exercise once; raise LostError if the process is lost."""
         names = [each.file.name for each in self._exercises.values() if each.file]
-        contents = {**self._beside, **dict.fromkeys(names, self._file)}
+        contents = {**self._submitted.beside, **dict.fromkeys(names, self._submitted.file)}
         files = {name: torch.frombuffer(bytearray(data), dtype=torch.uint8) for name, data in contents.items() if data}
         process.ask("start", START_SECONDS, text=self._before, files=files)
         for cell in self.cells:
@@ -267,7 +262,7 @@ class _Run:
     def _is_open(self, name: str) -> bool:
         """Return True if an exercise should be judged again after all cells have run."""
         report = self.reports.get(name)
-        elsewhere = any(name in cell.given for cell in self.cells if cell.answer != name)
+        elsewhere = any(name in cell.defined for cell in self.cells if cell.answer != name)
         return report is None or name in self._ask_again or (elsewhere and not report.answered)
 
     def _run_cell(self, process: SubmissionProcess, cell: Cell) -> None:
@@ -284,12 +279,12 @@ class _Run:
             lost = _lost(error)
             self.stopped.add(cell.number)
             self._keep(cell.number, CellRun(True, "", str(lost)), str(lost))
-            self._note(f"Code cell {cell.number} {lost}. It was left out.")
+            self.broke_off.append(f"Code cell {cell.number} {lost}. It was left out.")
             raise lost from None
         self._keep(cell.number, CellRun(True, printed, str(failure or ""), result))
         if failure and failure.kind == "TimeLimitExceeded":
             self.stopped.add(cell.number)
-            self._note(f"Code cell {cell.number} ran longer than {seconds:g} s and was stopped.")
+            self.broke_off.append(f"Code cell {cell.number} ran longer than {seconds:g} s and was stopped.")
 
     def _keep(self, number: int, result: CellRun, trouble: str = "") -> None:
         self.results[number] = result
@@ -332,7 +327,7 @@ class _Run:
             Trial(exercise, case, hidden, outcome, table.expected(case))
             for (case, hidden), outcome in zip(table.cases, outcomes, strict=True)
         ]
-        sealed = SEAL.set(self._seal)
+        sealed = SEAL.set(self._submitted.seal)
         report = judge(exercise, trials, hidden=True, forbidden=forbidden)
         SEAL.reset(sealed)
         self._ask_again.discard(name)
@@ -342,7 +337,7 @@ class _Run:
         elif undefined := undefined_helper(name, outcomes, self.cells, self.troubles):
             self._ask_again.add(name)
             lost = lost or undefined
-        elif exercise.file and not self._file and report.answered and not report.passed:
+        elif exercise.file and not self._submitted.file and report.answered and not report.passed:
             lost = lost or not_handed_in(exercise.file.name)
         elif report.answered and not report.passed and not report.mistake and not lost:
             lost = redefined(name, self.cells)
@@ -352,10 +347,6 @@ class _Run:
         """Return True if the cell of an answer raises the stub's error, as a class does whose body is the answer."""
         own = [self.results[cell.number] for cell in self.cells if cell.answer == name and cell.number in self.results]
         return any(run.failure.startswith("NotImplementedError") for run in own)
-
-    def _note(self, sentence: str) -> None:
-        if sentence not in self.broke_off:
-            self.broke_off.append(sentence)
 
 
 def _lost(error: LostError | wire.ProtocolError) -> LostError:

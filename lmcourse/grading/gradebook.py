@@ -14,7 +14,7 @@ import nbformat
 from traitlets.config import Config
 
 from lmcourse.base.errors import CourseError
-from lmcourse.grading.config import configure, path_problem
+from lmcourse.grading.config import configure
 from lmcourse.grading.registered import changes, points_in_cells, points_of
 from lmcourse.grading.restore import cells_in_notebook
 
@@ -24,8 +24,6 @@ def nbgrader_configuration(course: Path, db: str | None = None) -> Config:
     gradebook."""
     from nbgrader.apps.baseapp import NbGrader
 
-    if problem := path_problem(course):
-        raise CourseError(problem)
     config = Config()
     configure(config, course)
     with chdir(course):

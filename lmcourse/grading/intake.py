@@ -46,11 +46,8 @@ class Assignment:
         return frozenset(name.removeprefix(CHECK_PREFIX) for name in checks if name.startswith(CHECK_PREFIX))
 
 
-Assignments = Mapping[str, Assignment]
-"""The assignments of a course by id."""
-
-UNRECOGNISED = Assignment("", Path())
-"""The assignment of a submission that belongs to none of the course's."""
+Assignments = Mapping[str, Assignment]  # the assignments of a course by id
+UNRECOGNISED = Assignment("", Path())  # the assignment of a submission that belongs to none of the course's
 
 
 @dataclass(frozen=True)

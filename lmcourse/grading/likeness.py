@@ -26,13 +26,11 @@ from lmcourse.grading.restore import cells_in_notebook
 from lmcourse.grading.result import SubmissionResult
 from lmcourse.report import CaseResult, Report
 
+# Smallest number of exercises of an assignment in which a pair is alike: in one or two, chance suffices
 MIN_EXERCISES = 3
-"""Smallest number of exercises of an assignment in which a pair is alike: in one or two, chance suffices."""
-
+# Smallest number of nodes of a syntax tree that an answer adds to the stub: about five lines. Two people often write
+# the same short answer.
 MIN_NODES = 60
-"""Smallest number of nodes of a syntax tree that an answer adds to the stub: about five lines. Two people often write
-the same short answer."""
-
 MIN_DIGITS = 3  # smallest number of digits of a single wrong number: many people guess 10 or 0.5
 
 _YOURS = re.compile(r"yours:?\s+(.+)|(.+) is not it")

@@ -45,8 +45,7 @@ class CourseCell:
         return float(self.nbgrader["points"]) if graded else None
 
 
-CourseCells = Mapping[str, CourseCell]
-"""The course's cells by nbgrader id, in order."""
+CourseCells = Mapping[str, CourseCell]  # the course's cells by nbgrader id, in order
 
 
 def cells_in_notebook(notebook: NotebookNode, released: NotebookNode | None = None) -> dict[str, CourseCell]:
@@ -146,7 +145,7 @@ def _defined_by(cells: Sequence[NotebookNode], claimed: Sequence[str], course: C
     found: dict[str, int] = {}
     for place, cell in enumerate(cells) if answers else ():
         if cell.cell_type == "code" and not claimed[place]:
-            found |= dict.fromkeys(answers & read_cell(0, cell.source).given.keys(), place)
+            found |= dict.fromkeys(answers & read_cell(0, cell.source).defined.keys(), place)
     return {place: name for name, place in found.items()}
 
 

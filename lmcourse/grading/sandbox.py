@@ -29,10 +29,9 @@ Isolation = Literal["bubblewrap", "process"]
 
 PACKAGE = Path(lmcourse.__file__).resolve().parent
 
+# The working folder inside the sandbox. It is in memory, contains only the assignment's data files, and is deleted at
+# the end.
 WORK_DIR = "/submission"
-"""The working folder inside the sandbox. It is in memory, contains only the assignment's data files, and is deleted at
-the end."""
-
 SYSTEM_PATHS = (
     *("/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/local/bin", "/usr/local/lib"),
     *("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives"),
@@ -42,18 +41,15 @@ folders in /usr, such as nbgrader's exchange in /usr/local/share, are left out."
 
 PYTHON_PATHS = ("bin", "lib", "lib32", "lib64", "pyvenv.cfg")
 
+# User ids without a name. The kernel counts processes per user, so root gives each sandbox its own id.
 USER_IDS = range(61184, 65520)
-"""User ids without a name. The kernel counts processes per user, so root gives each sandbox its own id."""
-
+# Bytes that one process may allocate, and that all processes of a submission may use together. It is the limit of a
+# check in the notebook plus torch's own memory.
 MEMORY = 5120 * MIB
-"""Bytes that one process may allocate, and that all processes of a submission may use together. It is the limit of a
-check in the notebook plus torch's own memory."""
-
 SCRATCH = 128 * MIB
 
+# Limits of one process. RLIMIT_AS is not used, because a torch built for CUDA maps several GB of libraries.
 RLIMITS = ("--core=0", "--cpu=900", f"--data={MEMORY}", f"--fsize={64 * MIB}", "--nofile=256", "--nproc=64")
-"""Limits of one process. RLIMIT_AS is not used, because a torch built for CUDA maps several GB of libraries."""
-
 PROBE_SECONDS = 60
 
 NOT_PROTECTED = (

@@ -32,16 +32,12 @@ from lmcourse.exercises.values import Plain, to_plain
 
 LENGTH_BYTES = 4
 
-MAX_BYTES = 16 * MIB
-"""Largest number of bytes in one message; the course's messages have less than one MiB."""
-
+MAX_BYTES = 16 * MIB  # largest number of bytes in one message; the course's messages have less than one MiB
+# Largest size in bytes of a message's JSON, and of the header of its tensors, because the grader checks their contents
+# piece by piece
 MAX_JSON_BYTES = MIB // 2
-"""Largest size in bytes of a message's JSON, and of the header of its tensors, because the grader checks their contents
-piece by piece."""
-
+# Longest axis of a tensor without numbers, because a tensor of shape (2**40, 0) would fill any memory as a list
 MAX_EMPTY_AXIS = 2**16
-"""Longest axis of a tensor without numbers, because a tensor of shape (2**40, 0) would fill any memory as a list."""
-
 MAX_LINES = 100
 
 TICK_SECONDS = 0.5
