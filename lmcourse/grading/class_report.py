@@ -131,10 +131,9 @@ def _section(assignment: str, results: Sequence[SubmissionResult]) -> Section:
         for each in graded:
             report = each.reports.get(row.name)
             if report and report.answered and not report.passed:
-                found = report.mistakes
-                for sentence in found:
+                for sentence in report.mistakes:
                     mistakes.setdefault((row.name, sentence), []).append(each.student)
-                unknown += not found
+                unknown += not report.mistakes
     return Section(
         title_of(assignment),
         ordered,

@@ -27,7 +27,7 @@ _BOM = "\ufeff"
 
 @dataclass
 class Row:
-    """The row of one person."""
+    """The row of one person in a table of grades."""
 
     cells: list[str]  # the cells of the table itself
     number: str

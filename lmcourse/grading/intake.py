@@ -18,7 +18,7 @@ from lmcourse.course.parts import core_length
 from lmcourse.grading.files import UnreadableError, read_file
 from lmcourse.grading.hand_in_time import HandInTime, hand_in_time
 from lmcourse.grading.hand_ins import ME, HandIn, hand_ins_in
-from lmcourse.grading.notebooks import cell_ids, read_submission
+from lmcourse.grading.notebooks import cell_ids, grade_id, read_submission
 from lmcourse.grading.restore import CourseCells, cells_in_notebook
 from lmcourse.report import CHECK_PREFIX
 
@@ -42,8 +42,8 @@ class Assignment:
         """The exercises below the heading `## Further` of its notebook."""
         cells = read_submission(self.source).cells
         core = core_length([(cell.cell_type, cell.source) for cell in cells])
-        checks = (cell.metadata.get("nbgrader", {}).get("grade_id", "") for cell in cells[core:])
-        return frozenset(name.removeprefix(CHECK_PREFIX) for name in checks if name.startswith(CHECK_PREFIX))
+        names = [grade_id(cell) for cell in cells[core:]]
+        return frozenset(name.removeprefix(CHECK_PREFIX) for name in names if name.startswith(CHECK_PREFIX))
 
 
 Assignments = Mapping[str, Assignment]  # the assignments of a course by id

@@ -60,20 +60,20 @@ def write_likeness(results: Sequence[SubmissionResult], page: Path, course: Path
     sources = course_assignments(nbgrader_configuration(course))
     found = []
     for name in dict.fromkeys(each.assignment for each in results if each.assignment):
-        found += pairs([each for each in results if each.assignment == name], _known_forms(sources[name]))
+        found += pairs([each for each in results if each.assignment == name], _course_forms(sources[name]))
     write_all({page: render("likeness.html", pairs=found, title_of=title_of, least=MIN_EXERCISES)})
 
 
-def pairs(results: Sequence[SubmissionResult], known: Mapping[str, Mapping[str, int]]) -> list[Pair]:
+def pairs(results: Sequence[SubmissionResult], course: Mapping[str, Mapping[str, int]]) -> list[Pair]:
     """Return the pairs of learners of an assignment with likeness in several exercises, those with most first.
 
-    `known` has, for each exercise, the normal forms that count for nothing, each with its size; the stub comes first.
+    `course` has, for each exercise, the normal forms that count for nothing, each with its size; the stub comes first.
     """
     shared: dict[tuple[str, object], list[SubmissionResult]] = {}
     for each in results:
         for name, report in each.reports.items():
             if report.answered:
-                for sign in _signs(name, report, each.answers.get(name, ""), known.get(name, {})):
+                for sign in _signs(name, report, each.answers.get(name, ""), course.get(name, {})):
                     shared.setdefault((name, sign), []).append(each)
     answered = Counter(name for each in results for name, report in each.reports.items() if report.answered)
     found: dict[tuple[str, str], Pair] = {}
@@ -97,19 +97,19 @@ def _is_rare(group: int, answered: int) -> bool:
     return 2 <= group <= max(3, answered // 10) and 2 * group <= answered
 
 
-def _signs(name: str, report: Report, text: str, known: Mapping[str, int]) -> Iterable[object]:
+def _signs(name: str, report: Report, text: str, course: Mapping[str, int]) -> Iterable[object]:
     """Yield what marks an answer: its wrong results, unless they are easily had, and its normal form if it is long."""
     wrong = [case for case in report.cases if not case.passed]
-    given = {found[1] or found[2] for case in wrong if (found := _YOURS.search(f"{case.values}\n{case.message}"))}
-    digits = [re.sub(r"\D", "", each).strip("0") for each in given if _NUMBER.fullmatch(each)]
-    if (len(given) > 1 or len("".join(digits)) >= MIN_DIGITS) and not report.mistake and report.groups[1]:
+    values = {found[1] or found[2] for case in wrong if (found := _YOURS.search(f"{case.values}\n{case.message}"))}
+    digits = [re.sub(r"\D", "", each).strip("0") for each in values if _NUMBER.fullmatch(each)]
+    if (len(values) > 1 or len("".join(digits)) >= MIN_DIGITS) and not report.mistake and report.groups[1]:
         yield tuple((case.name, case.values, case.message) for case in wrong)
     form, size = _form(text, name)
-    if form not in known and size >= MIN_NODES + next(iter(known.values()), 0):
+    if form not in course and size >= MIN_NODES + next(iter(course.values()), 0):
         yield form
 
 
-def _known_forms(assignment: Assignment) -> dict[str, dict[str, int]]:
+def _course_forms(assignment: Assignment) -> dict[str, dict[str, int]]:
     """Return the normal forms of the stub, the printed solution, the variants and the known mistakes by exercise."""
     solution = read_submission(assignment.source)
     printed, found = cells_in_notebook(solution, solution), dict[str, dict[str, int]]()

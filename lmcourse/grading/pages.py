@@ -92,10 +92,10 @@ class _Page:
 
     def cell(self, cell: dict[str, Any]) -> NotebookNode:
         marks = cell["metadata"].get("nbgrader")
-        known = isinstance(marks, dict) and _GRADE_ID.fullmatch(str(marks.get("grade_id")))
-        metadata = {"nbgrader": marks} if known else {}
+        has_id = isinstance(marks, dict) and _GRADE_ID.fullmatch(str(marks.get("grade_id")))
+        metadata = {"nbgrader": marks} if has_id else {}
         if cell["cell_type"] == "code":
-            graded = bool(known and marks.get("grade") and not marks.get("solution"))
+            graded = bool(has_id and marks.get("grade") and not marks.get("solution"))
             count = cell.get("execution_count")
             return new_code_cell(
                 cell["source"],

@@ -29,14 +29,13 @@ START_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings for examining submissions; `private` are folders that submissions must not see, and `term` is the name
-    from which hidden cases are drawn."""
+    """Settings for examining submissions."""
 
     isolation: Isolation = "bubblewrap"
-    private: tuple[Path, ...] = ()
+    private: tuple[Path, ...] = ()  # folders that submissions must not see
     cell_seconds: float = 30.0
     total_seconds: float = 900.0
-    term: str = PUBLISHED
+    term: str = PUBLISHED  # the name from which hidden cases are drawn
 
 
 class LostError(Exception):

@@ -8,7 +8,7 @@ from typing import Any
 
 from nbformat import NotebookNode
 
-from lmcourse.grading.notebooks import METADATA_KEY, NO_SCORE, NOT_RUN, problem_of
+from lmcourse.grading.notebooks import METADATA_KEY, NO_SCORE, NOT_RUN, grade_id, problem_of
 from lmcourse.report import REPORT_MIME, Report, check_id, exercise_of, stand_in_sentence
 
 MAX_EXPLAINED = 3
@@ -20,11 +20,8 @@ UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 @dataclass(frozen=True)
 class Lateness:
-    """Seconds after the due date and extension (0 if one of the times is not known), and the points that nbgrader
-    deducts.
-
-    `note` is one sentence if the time in `timestamp.txt` was rejected.
-    """
+    """Seconds after the due date and extension (0 if one of the times is not known), the points that nbgrader deducts,
+    and sentences about the files (see `Submission.note`)."""
 
     seconds: float = 0.0
     penalty: float = 0.0
@@ -114,17 +111,12 @@ def submission_result(
     late: Lateness | None = None,
 ) -> SubmissionResult:
     """Return the result of a submission, from its graded notebook and the marks by graded cell."""
-    own = {exercise_of(name): mark for name, mark in marks.items()}
     most = {exercise_of(name): points for name, points in max_points.items()}
-    earned, by_hand = {name: own[name].points for name in own}, {name: own[name] for name in own if own[name].by_hand}
+    earned = {exercise_of(name): mark.points for name, mark in marks.items()}
+    by_hand = {exercise_of(name): mark for name, mark in marks.items() if mark.by_hand}
     late, notes, reports = late or Lateness(), graded.metadata.get(METADATA_KEY, {}), reports_in(graded)
-    answers = {
-        name: cell.source
-        for cell in graded.cells
-        if cell.cell_type == "code"
-        and (name := cell.metadata.get("nbgrader", {}).get("grade_id")) in reports
-        and reports[name].answered
-    }
+    texts = {grade_id(cell): cell.source for cell in graded.cells if cell.cell_type == "code"}
+    answers = {name: texts[name] for name, report in reports.items() if report.answered and name in texts}
     return SubmissionResult(
         student,
         assignment,
@@ -171,7 +163,7 @@ def reports_in(graded: NotebookNode) -> dict[str, Report]:
     for cell in graded.cells:
         for output in cell.get("outputs", []):
             report = read_report(output.get("data", {}).get(REPORT_MIME))
-            if report and cell.metadata.get("nbgrader", {}).get("grade_id") == check_id(report.exercise):
+            if report and grade_id(cell) == check_id(report.exercise):
                 found[report.exercise] = report
     return found
 
@@ -225,8 +217,7 @@ def _reason(
 def _checks_and_tasks(graded: NotebookNode, note: str) -> tuple[list[str], list[str]]:
     """Return the names of the exercises whose checks are in one of grading's notes, and of the tasks in it."""
     named = [str(name) for name in graded.metadata.get(METADATA_KEY, {}).get(note, [])]
-    marks = [cell.metadata.get("nbgrader", {}) for cell in graded.cells]
-    tasks = {mark["grade_id"] for mark in marks if mark.get("task")}
+    tasks = {grade_id(cell) for cell in graded.cells if cell.metadata.get("nbgrader", {}).get("task")}
     checks = [exercise_of(name) for name in named if name not in tasks]
     return checks, [name for name in named if name in tasks]
 
@@ -248,7 +239,7 @@ def _explanation(outputs: list[NotebookNode]) -> str:
             if output.ename == NOT_RUN:
                 return ""  # the line already begins with the problem of the whole notebook
             text = str(output.evalue)
-            said = text if output.ename == NO_SCORE else f"{output.ename}: {text}" if text else str(output.ename)
+            said = text if output.ename == NO_SCORE else f"{output.ename}: {text}".removesuffix(": ")
             return f"{said.removesuffix('.')}."
         report = read_report(output.get("data", {}).get(REPORT_MIME))
         if report:

@@ -27,7 +27,7 @@ from lmcourse.grading.class_report import TEMPLATES, render, title_of
 from lmcourse.grading.files import UnreadableError
 from lmcourse.grading.gradebook import nbgrader_configuration, open_gradebook
 from lmcourse.grading.intake import Assignment, Submission, course_assignments, find_submissions
-from lmcourse.grading.notebooks import read_submission
+from lmcourse.grading.notebooks import grade_id, read_submission
 
 _ITEM = re.compile(r"^[-*] +(\d*(?:\.\d+)?)([½¼¾]?) · +(\S.*)$", re.MULTILINE)
 _PARTS = {"": 0.0, "¼": 0.25, "½": 0.5, "¾": 0.75}
@@ -177,7 +177,7 @@ def text_below(notebook: NotebookNode, question: Question) -> str:
     the course's next cell."""
     course = {cell["id"]: cell.source.strip() for cell in read_submission(question.assignment.source).cells}
     course[question.task] = question.text
-    names = [cell.metadata.get("nbgrader", {}).get("grade_id") or cell["id"] for cell in notebook.cells]
+    names = [grade_id(cell) or cell["id"] for cell in notebook.cells]
     first = names.index(question.task) if question.task in names else len(names)
     found: list[str] = []
     for name, cell in zip(names[first:], notebook.cells[first:], strict=True):

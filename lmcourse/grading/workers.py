@@ -34,19 +34,15 @@ _one_at_a_time = Lock()
 
 @dataclass(frozen=True)
 class GradingOptions:
-    """Options of a grading run: how to isolate, how many submissions at once, time limits.
-
-    `scheduler` is the address of a Dask cluster to use instead of this machine; `on_progress` is called after each
-    submission with the number done and the number of all, `on_note` with each sentence about the gradebook.
-    """
+    """Options of a grading run: how to isolate, how many submissions at once, time limits."""
 
     isolation: str | None = None
     workers: int | None = None
-    scheduler: str | None = None
+    scheduler: str | None = None  # the address of a Dask cluster to use instead of this machine
     cell_seconds: float = 30.0
     total_seconds: float = 900.0
-    on_progress: Callable[[int, int], None] = lambda done, of: None
-    on_note: Callable[[str], None] = lambda sentence: None
+    on_progress: Callable[[int, int], None] = lambda done, of: None  # called after each submission
+    on_note: Callable[[str], None] = lambda sentence: None  # called with each sentence about the gradebook
 
     def settings(self, private: Sequence[Path], term: str) -> Settings:
         """Return the settings for examining submissions; raise CourseError if this machine does not support the
@@ -70,9 +66,8 @@ class Job:
 def examine_job(job: Job) -> Examination:
     """Examine a submission; raise CourseError if this machine cannot, or has another version of the course."""
     if job.version != course_version():
-        raise CourseError(
-            f"The course on {gethostname()} has version {course_version()}: install version {job.version} there."
-        )
+        here = f"The course on {gethostname()} has version {course_version()}"
+        raise CourseError(f"{here}: install version {job.version} there.")
     exercises = [each for each in exercises_beside(job.source) if each.name in job.names]
     # references use torch's global settings, so only one thread of a Dask worker may run them at a time
     with _one_at_a_time:
@@ -146,8 +141,7 @@ def _cluster(address: str) -> Iterator[Executor]:
         raise CourseError(f"No Dask scheduler answers at {address} ({type(error).__name__}): start one.") from error
     with client:
         if not client.scheduler_info()["workers"]:
-            raise CourseError(
-                f"The Dask scheduler at {address} has no workers: start `dask worker {address} --nthreads 1`."
-            )
+            start = f"start `dask worker {address} --nthreads 1`"
+            raise CourseError(f"The Dask scheduler at {address} has no workers: {start}.")
         # If a worker dies, Dask gives its job to another worker.
         yield client.get_executor(pure=False, retries=1)
