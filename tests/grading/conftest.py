@@ -26,7 +26,7 @@ needs_bubblewrap = pytest.mark.skipif(bool(isolation_problem()), reason=isolatio
 
 @dataclass
 class Course:
-    """A separate course folder. `told` has what our last command wrote to stderr."""
+    """A separate course folder. `told` has what the last command wrote to stderr."""
 
     root: Path
     told: str = ""
@@ -46,6 +46,7 @@ class Course:
         ran = subprocess.run(
             command, cwd=self.root, env=environment, capture_output=True, text=True, timeout=1800, check=False
         )
+        self.told = ran.stderr
         assert ran.returncode == rc, (ran.returncode, ran.stdout[-2000:], ran.stderr[-4000:])
         return ran.stdout if rc == 0 else ran.stdout + ran.stderr
 

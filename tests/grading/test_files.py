@@ -306,18 +306,13 @@ def test_names_without_the_utf8_flag_are_decoded(tmp_path: Path, name: str, enco
         assert found.left_out == (f"class.zip: {name} is there twice; it was left out.",)
 
 
-@pytest.mark.parametrize(
-    ("make", "told"),
-    [
-        (lambda folder: written(folder, b"no zip", "class.zip"), "class.zip is damaged, or is not a zip"),
-        (lambda folder: zipped(folder), "class.zip contains no files"),
-        # requires zip version 9.9
-        (lambda folder: patched(zipped(folder, ("a.ipynb", SOUND)), 6, "<H", 99), "is damaged"),
-    ],
-)
-def test_a_wrong_zip_is_rejected(tmp_path: Path, make: Callable[[Path], Path], told: str) -> None:
-    with pytest.raises(CourseError, match=told), unpacked([make(tmp_path)]):
-        pass
+def test_a_wrong_zip_is_rejected(tmp_path: Path) -> None:
+    for path, told in (
+        (written(tmp_path, b"no zip", "damaged.zip"), "damaged.zip is damaged, or is not a zip"),
+        (zipped(tmp_path), "class.zip contains no files"),
+    ):
+        with pytest.raises(CourseError, match=told), unpacked([path]):
+            pass
 
 
 def test_line_ends_and_empty_cells_are_read_as_jupyter_shows_them(tmp_path: Path) -> None:

@@ -171,13 +171,6 @@ def test_release_has_only_what_a_check_needs(teacher: Course) -> None:
     assert "def _double" not in text
 
 
-def test_term_table_has_one_row_per_learner(teacher: Course) -> None:
-    teacher.run("nbgrader", "export", "--exporter=lmcourse.grading.export.TermTable", "--to", "term.csv")
-    header, first, *_ = (teacher.root / "term.csv").read_text().splitlines()
-    assert header.replace('"', "") == "student_id,last_name,first_name,w1-warmup,w2-plain,total,max_score"
-    assert first == '"ada","","",4,3.5,7.5,14'
-
-
 def test_exercises_that_cannot_be_loaded_are_reported_in_one_line(teacher: Course, tmp_path: Path) -> None:
     course = Course(tmp_path / "copy")
     (course.root / "solutions" / "w1-warmup").mkdir(parents=True)

@@ -19,7 +19,7 @@ from typing import Any
 from lmcourse.report import CHECK_PREFIX
 from tests.grading.attacks.attack import Attack
 from tests.grading.attacks.school import ASSIGNMENT, LEFT, SECRET, School
-from tests.grading.tiny_course import REPOSITORY
+from tests.grading.learners import REPOSITORY
 
 LIMITS = ["--cell-seconds=6", "--total-seconds=45", "--workers=3"]
 """Time limits. A dozen attackers use all their time, mostly asleep, so three are examined at once on two cores."""

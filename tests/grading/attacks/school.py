@@ -18,7 +18,7 @@ from lmcourse.course.chapters import find_chapter
 from lmcourse.exercises.registry import exercises_of
 from lmcourse.grading.notebooks import new_code_cell
 from tests.grading.attacks.attack import COURSE, HOME, PLAIN, PORT, START, Attack, bare, is_answer
-from tests.grading.tiny_course import REPOSITORY
+from tests.grading.learners import REPOSITORY
 
 ASSIGNMENT = "01-floating-point"
 NAME = "floating_point.ipynb"
