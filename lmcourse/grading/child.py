@@ -88,7 +88,7 @@ class LazyFigures:
     """Delays loading the figures of a chapter until they are used, because Matplotlib is slow to load."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """Return the spec of a module of figures, to be loaded later; None for any other module."""
+        """Return the spec of a module of figures; None for any other module."""
         spec = PathFinder.find_spec(name, path) if _FIGURES.fullmatch(name) else None
         if spec is not None and spec.loader is not None:
             spec.loader = LazyLoader(spec.loader)
@@ -111,8 +111,7 @@ class Notebook:
         self.answers: dict[str, Any] = {}
 
     def start(self, text: str, files: dict[str, torch.Tensor]) -> Any:
-        """Write files into the working folder, unless the assignment's data has the name, and run the course's import
-        statements; ignore those that fail."""
+        """Write files, but not over the assignment's data, and run import statements; ignore those that fail."""
         for name, data in files.items():
             with suppress(OSError):
                 Path(name).write_bytes(bytes(data.tolist()))
@@ -151,7 +150,7 @@ class Notebook:
         return name in self.answers
 
     def forbidden(self, name: str, forbid: list[str]) -> Any:
-        """Return the forbidden names in the source of the answer to an exercise."""
+        """Return the forbidden names in the source of an answer."""
         with suppress(Exception):  # unusual objects can make it fail
             return [[use.name, use.line, use.number] for use in forbidden_in_source(self.answers[name], tuple(forbid))]
         return []
@@ -162,9 +161,8 @@ class Notebook:
             return outcome_to_plain(Outcome(failure=not_defined(name)))
         found = self.answers[name]
         answer = (lambda: found) if value else found
-        return outcome_to_plain(
-            run_case(answer, case_from_plain(case), name=name, seconds=seconds, forbid=tuple(forbid))
-        )
+        outcome = run_case(answer, case_from_plain(case), name=name, seconds=seconds, forbid=tuple(forbid))
+        return outcome_to_plain(outcome)
 
 
 class _Statements:

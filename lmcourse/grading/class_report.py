@@ -36,13 +36,12 @@ STATUSES = {"solved": "solved", "partly": "partly", "wrong": "wrong", "unanswere
 
 @dataclass(frozen=True)
 class ExerciseRow:
-    """The results of a class in one exercise: learners by status, the mean fraction of its points, and whether it does
-    not belong to the core."""
+    """The results of a class in one exercise."""
 
     name: str
-    counts: dict[str, int]
-    share: float
-    further: bool
+    counts: dict[str, int]  # the number of learners by status
+    share: float  # the mean fraction of its points
+    further: bool  # True if it does not belong to the core
 
 
 @dataclass(frozen=True)
@@ -56,22 +55,16 @@ class Mistake:
 
 @dataclass(frozen=True)
 class Section:
-    """The part of the report on one assignment.
-
-    Attributes:
-        graded: the results whose exercises could be judged. Only they count for scores, exercises and mistakes.
-        quartiles: the scores below which a quarter, half and three quarters of the class are, if there are graded
-            results.
-    """
+    """The part of the report on one assignment."""
 
     title: str
     results: list[SubmissionResult]
-    graded: list[SubmissionResult]
+    graded: list[SubmissionResult]  # those whose exercises could be judged; only they count in all that follows
     max_score: float
-    quartiles: list[float]
+    quartiles: list[float]  # the scores below which a quarter, half and three quarters of the class are
     exercises: list[ExerciseRow]
     mistakes: list[Mistake]
-    unknown: int
+    unknown: int  # the number of wrong answers that fit no known mistake
 
     @property
     def parts(self) -> list[list[ExerciseRow]]:

@@ -11,7 +11,9 @@ from typing import Any
 
 from traitlets.config import Config
 
-from lmcourse.grading.files import NOT_COPIED
+from lmcourse.grading.files import NOT_COPIED, remove_links
+from lmcourse.grading.hand_in_time import hand_in_time
+from lmcourse.grading.stubs import STUB
 
 
 def configure(c: Config, root: Path, *, source: str = "solutions", release: str = "notebooks") -> None:
@@ -24,8 +26,6 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
 
     from lmcourse.grading import pages
     from lmcourse.grading import preprocessors as ours
-    from lmcourse.grading.files import remove_links
-    from lmcourse.grading.stubs import STUB
 
     _find_alembic()
     CourseDirectory.get_existing_timestamp = _accepted_timestamp
@@ -81,8 +81,6 @@ def _accepted_timestamp(course: Any, folder: str) -> datetime | None:
     nbgrader's own method ends the command if the text is not a date, and accepts any date.
     """
     from nbgrader.utils import parse_utc
-
-    from lmcourse.grading.hand_in_time import hand_in_time
 
     notebooks = sorted(Path(folder).glob("*.ipynb"))
     time = hand_in_time(notebooks[0] if notebooks else Path(folder, "no.ipynb"))

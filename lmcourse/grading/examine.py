@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
@@ -43,28 +44,18 @@ MAX_PRINTED_CHARS, MAX_RESULT_CHARS = 2_000, 80
 
 @dataclass(frozen=True)
 class Submitted:
-    """A submission in the form that grading needs: its code cells, and data from the course's notebook.
-
-    Attributes:
-        answers: for each cell with an answer, by its number from 1, the name of the exercise.
-        graded: the nbgrader ids of plain tests, by cell number; these tests run without changes, in addition to the
-            answers.
-        provided: the texts of the course's own cells. Their imports always run.
-        skipped: the texts of the course's own cells that grading does not run (see `cells_to_run`).
-        file, seal: the file and the digest in the saved outputs (see `handed_in`).
-        beside: the files that were handed in beside the notebook, by name.
-    """
+    """A submission in the form that grading needs: its code cells, and data from the course's notebook."""
 
     sources: tuple[str, ...]
-    answers: Mapping[int, str]
-    graded: Mapping[int, str] = field(default_factory=dict)
-    printed: Mapping[str, str] = field(default_factory=dict)
-    provided: tuple[str, ...] = ()
-    skipped: frozenset[str] = frozenset()
-    data: tuple[Path, ...] = ()
-    file: bytes = b""
-    seal: str = ""
-    beside: Mapping[str, bytes] = field(default_factory=dict)
+    answers: Mapping[int, str]  # the exercise of each cell with an answer, by the cell's number from 1
+    graded: Mapping[int, str] = field(default_factory=dict)  # the nbgrader ids of plain tests, by cell number
+    printed: Mapping[str, str] = field(default_factory=dict)  # the printed solutions, by exercise
+    provided: tuple[str, ...] = ()  # the texts of the course's own cells, whose imports always run
+    skipped: frozenset[str] = frozenset()  # those of them that grading does not run (see `cells_to_run`)
+    data: tuple[Path, ...] = ()  # the assignment's data files
+    file: bytes = b""  # the file in the saved outputs (see `handed_in`)
+    seal: str = ""  # the digest in the saved outputs
+    beside: Mapping[str, bytes] = field(default_factory=dict)  # the files handed in beside the notebook, by name
 
 
 @dataclass(frozen=True)
@@ -79,16 +70,12 @@ class CellRun:
 
 @dataclass(frozen=True)
 class Examination:
-    """The result of examining a submission: the reports by exercise, and what became of its cells, in order.
-
-    `broke_off` has a sentence for each cell or request that was stopped or left out; `failed_cell` is on the first
-    failed cell that the learner wrote or changed and that is not an answer.
-    """
+    """The result of examining a submission: the reports by exercise, and what became of its cells, in order."""
 
     reports: dict[str, Report]
     cells: tuple[CellRun, ...] = ()
-    broke_off: tuple[str, ...] = ()
-    failed_cell: str = ""
+    broke_off: tuple[str, ...] = ()  # a sentence for each cell or request that was stopped or left out
+    failed_cell: str = ""  # a sentence on the first failed cell that the learner wrote or changed, except answers
 
 
 def examine(submitted: Submitted, exercises: Sequence[Exercise], settings: Settings) -> Examination:
@@ -218,11 +205,8 @@ class _Run:
         """Run the cells, and judge each exercise; raise CourseError as `examine` does."""
         while True:
             try:
-                process = SubmissionProcess(self._submitted.data, self._settings, self._end)
-                try:
+                with closing(SubmissionProcess(self._submitted.data, self._settings, self._end)) as process:
                     self._go_through(process)
-                finally:
-                    process.close()
                 break
             except LostError:
                 if monotonic() >= self._end:
@@ -269,9 +253,8 @@ class _Run:
         seconds = self._settings.cell_seconds
         request = {"text": cell.text, "number": cell.number, "answer": cell.answer, "seconds": seconds}
         try:
-            record = wire.record_of(
-                process.ask("cell", PATIENCE * seconds + GRACE_SECONDS, **request), "printed", "failure", "result"
-            )
+            reply = process.ask("cell", PATIENCE * seconds + GRACE_SECONDS, **request)
+            record = wire.record_of(reply, "printed", "failure", "result")
             failure = None if record["failure"] is None else wire.failure_from_plain(record["failure"])
             printed = replace_unprintable(wire.text_from(record["printed"], MAX_PRINTED_CHARS), keep="\n\t")
             result = wire.text_from(record["result"], MAX_RESULT_CHARS)

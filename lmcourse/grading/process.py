@@ -103,7 +103,7 @@ class SubmissionProcess:
 
     def _start(self, there: socket.socket, data: Sequence[Path], settings: Settings) -> subprocess.Popen[bytes]:
         program = [sys.executable, "-P", "-s", "-c", PROGRAM]
-        options: dict[str, Any] = {}
+        options: dict[str, Any] = {"stdin": there.fileno(), "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         if settings.isolation == "bubblewrap":
             program = sandboxed(program, data, settings.private)
         else:
@@ -113,9 +113,8 @@ class SubmissionProcess:
                 copy(path, Path(self._home.name, path.name))
             home = {"HOME": self._home.name, "TMPDIR": self._home.name}
             kept = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH") if name in os.environ}
-            options = {"cwd": self._home.name, "env": environment() | kept | home}
+            options |= {"cwd": self._home.name, "env": environment() | kept | home}
         try:
-            options |= {"stdin": there.fileno(), "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
             return subprocess.Popen(program, start_new_session=True, **options)
         except OSError as error:
             raise CourseError(f"The process of a submission does not start ({error}).") from error

@@ -57,32 +57,22 @@ class Mark:
 
 @dataclass(frozen=True)
 class SubmissionResult:
-    """The result of one submission: its points, and an explanation for the learner.
+    """The result of one submission: its points, and an explanation for the learner."""
 
-    Attributes:
-        student: the name of the student's folder; "me" for a learner's own notebook.
-        assignment: the id of the assignment, such as "01-floating-point"; empty if the notebook was not recognised.
-        failed: whether the grader failed, so that the points have no meaning.
-        unread: whether there was no notebook, or it could not be read.
-        broke_off: why there is no notebook, or which cells were stopped; otherwise empty.
-        edited: the exercises whose checks the learner edited; the original checks were put back.
-        further: the exercises that do not belong to the core of the assignment.
-    """
-
-    student: str
-    assignment: str
+    student: str  # the name of the student's folder; "me" for a learner's own notebook
+    assignment: str  # its id, such as "01-floating-point"; empty if the notebook was not recognised
     score: float
     max_score: float
-    exercises: dict[str, float] = field(default_factory=dict)
+    exercises: dict[str, float] = field(default_factory=dict)  # the points by exercise
     reason: str = ""
     reports: dict[str, Report] = field(default_factory=dict, repr=False)
     answers: dict[str, str] = field(default_factory=dict, repr=False)
-    failed: bool = False
-    unread: bool = False
-    broke_off: str = ""
-    edited: tuple[str, ...] = ()
+    failed: bool = False  # True if the grader failed, so that the points have no meaning
+    unread: bool = False  # True if there was no notebook, or it could not be read
+    broke_off: str = ""  # why there is no notebook, or which cells were stopped
+    edited: tuple[str, ...] = ()  # the exercises whose checks the learner edited; the original checks were put back
     late: Lateness = field(default_factory=Lateness)
-    further: frozenset[str] = frozenset()
+    further: frozenset[str] = frozenset()  # the exercises that do not belong to the core of the assignment
 
     @classmethod
     def unrecognised(cls, student: str, problem: str) -> SubmissionResult:

@@ -151,10 +151,8 @@ def outcome_to_plain(outcome: Outcome) -> Plain:
         "value": outcome.value,
         "failure": failure_to_plain(outcome.failure) if outcome.failure else None,
         "printed": replace_surrogates(outcome.printed[:MAX_PRINTED_CHARS]),
-        "warned": _lines(outcome.warned),
-        "changed": _lines(outcome.changed),
-        "shared": _lines(outcome.shared),
         "forbidden": [[_line(use.name), _line(use.line), use.number] for use in outcome.forbidden[:MAX_LINES]],
+        **{name: _lines(getattr(outcome, name)) for name in ("warned", "changed", "shared")},
     }
 
 
@@ -168,15 +166,9 @@ def outcome_from_plain(value: Plain) -> Outcome:
         result = to_plain(record["value"])
     except TypeError as error:
         raise ProtocolError(str(error)) from error
-    return Outcome(
-        result,
-        failure,
-        text_from(record["printed"], MAX_PRINTED_CHARS),
-        _checked_lines(record["warned"]),
-        _checked_lines(record["changed"]),
-        uses_from_plain(record["forbidden"]),
-        _checked_lines(record["shared"]),
-    )
+    lines = {name: _checked_lines(record[name]) for name in ("warned", "changed", "shared")}
+    printed, forbidden = text_from(record["printed"], MAX_PRINTED_CHARS), uses_from_plain(record["forbidden"])
+    return Outcome(result, failure, printed, forbidden=forbidden, **lines)
 
 
 def failure_to_plain(failure: Failure) -> Plain:
