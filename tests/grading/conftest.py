@@ -64,6 +64,16 @@ class Course:
             each["student"]: each for each in json.loads(self.run("lmcourse", "grade", "submitted", "--json", *flags))
         }
 
+    def hand_in(self, assignment: str, student: str, **answers: str) -> None:
+        """Submit the release of a notebook with these answers."""
+        (release,) = (self.root / "notebooks" / assignment).glob("*.ipynb")
+        notebook = nbformat.read(release, as_version=4)
+        for cell in notebook.cells:
+            cell.source = answers.get(cell["id"], cell.source)
+        place = self.submitted / student / assignment
+        place.mkdir(parents=True)
+        (place / release.name).write_text(json.dumps(notebook))
+
     def marks(self, assignment: str = ASSIGNMENT) -> dict[str, dict[str, float]]:
         """Return the points in the gradebook, by student and exercise."""
         from nbgrader.api import Gradebook
@@ -77,6 +87,23 @@ class Course:
                 }
                 for one in book.assignment_submissions(assignment)
             }
+
+
+CONFIG = """
+from pathlib import Path
+from lmcourse.grading.config import configure
+configure(get_config(), Path(__file__).parent)
+"""
+
+
+def own_course(root: Path, assignment: str, **sources: str) -> Course:
+    """Create a teacher's own course folder with the files `exercises.py` and the source of one notebook."""
+    folder = root / "solutions" / assignment
+    folder.mkdir(parents=True)
+    (root / "nbgrader_config.py").write_text(CONFIG)
+    for name, text in sources.items():
+        (folder / f"{name}.py").write_text(text)
+    return Course(root)
 
 
 def make_course(root: Path) -> Course:

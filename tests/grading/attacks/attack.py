@@ -23,13 +23,9 @@ START = "\n".join(
 )
 """The first cell. Demonstration cells are left out, so that a run takes only the time of the attack."""
 
-WRONG = "return -12345.678"
-"""The body of an answer that is wrong in all cases of all exercises."""
-
+WRONG = "return -12345.678"  # the body of an answer that is wrong in all cases of all exercises
+# The grade id of a test with `assert`, as in teachers' own notebooks. Such a test does not protect marks: see `School`.
 PLAIN = "plain_test"
-"""The grade id of a test with `assert`, as in teachers' own notebooks. Such a test does not protect marks: see
-`School`."""
-
 TRYING = """
 import ctypes
 libc = ctypes.CDLL(None, use_errno=True)

@@ -21,9 +21,8 @@ from tests.grading.attacks.attack import Attack
 from tests.grading.attacks.school import ASSIGNMENT, LEFT, SECRET, School
 from tests.grading.learners import REPOSITORY
 
+# Time limits. A dozen attackers use all their time, mostly asleep, so three are examined at once on two cores.
 LIMITS = ["--cell-seconds=6", "--total-seconds=45", "--workers=3"]
-"""Time limits. A dozen attackers use all their time, mostly asleep, so three are examined at once on two cores."""
-
 SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER: orphaned processes become our children
 
 

@@ -24,25 +24,18 @@ ASSIGNMENT = "01-floating-point"
 NAME = "floating_point.ipynb"
 RELEASE = REPOSITORY / "notebooks" / ASSIGNMENT / NAME
 SOLUTION = REPOSITORY / "solutions" / ASSIGNMENT / NAME
+# The open tasks of the notebook
 OPEN = {exercise.name for exercise in exercises_of(find_chapter(ASSIGNMENT)) if exercise.task}
-"""The open tasks of the notebook."""
-
+# Honest learners: one solved everything, one solved half, one did nothing. None did the open task, because it is
+# measured for longer than the grader's time limits here.
 HONEST = ("ada", "bob", "cy")
-"""Honest learners: one solved everything, one solved half, one did nothing. None did the open task, because it is
-measured for longer than the grader's time limits here."""
-
-SECRET = "PLANTED-SECRET"
-"""A text in every file that must not be read. It does not occur in the attacks' own texts."""
-
-HEARD = "HEARD"
-"""The text that a successful attack prints. In the attack's code it is spelled differently."""
-
+SECRET = "PLANTED-SECRET"  # A text in every file that must not be read. It does not occur in the attacks' own texts.
+HEARD = "HEARD"  # the text that a successful attack prints. In the attack's code it is spelled differently.
+# Files that grading itself creates in the folder; the last belongs to matplotlib in the home folder
 MADE = ("autograded", "feedback", "gradebook.db", "report", ".grading", ".cache")
-"""Files that grading itself creates in the folder; the last belongs to matplotlib in the home folder."""
-
 NAMES = ("accomplice.txt", "left-behind.txt", "lmcourse-pickle-ran")
+# Files that attacks would leave on the machine
 LEFT = [Path(folder, name) for folder in ("/tmp", "/var/tmp", "/dev/shm") for name in NAMES]
-"""Files that attacks would leave on the machine."""
 
 
 @dataclass
