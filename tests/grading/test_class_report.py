@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 
-from lmcourse.base.errors import CourseError
 from lmcourse.grading.class_report import sections_of, write_report
 from lmcourse.grading.result import Lateness, SubmissionResult
 from lmcourse.report import Report
@@ -182,10 +181,3 @@ def test_no_cell_of_the_table_is_a_formula(text: str, tmp_path: Path) -> None:
         cells = [cell for row in csv.reader(io.StringIO(data, newline=""), delimiter=delimiter) for cell in row]
         assert cells
         assert not [cell for cell in cells if cell.lstrip(' \t\r\n"').startswith(tuple("=+-@＝＋－＠"))]
-
-
-def test_folder_that_is_a_file_is_reported_in_one_line(tmp_path: Path) -> None:
-    (tmp_path / "report").write_text("mine")
-    with pytest.raises(CourseError, match=r"report cannot be written: File exists"):
-        write_report(small_class(), tmp_path / "report")
-    assert (tmp_path / "report").read_text() == "mine"
