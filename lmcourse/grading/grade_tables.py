@@ -119,12 +119,7 @@ def _read_csv(path: Path) -> Sheet:
     bom, text = text.startswith(_BOM), text.removeprefix(_BOM)
     first = text.partition("\n")[0]
     delimiter = max(",;\t", key=first.count)  # some spreadsheets use semicolons
-    try:
-        cells = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True) if row]
-    except csv.Error as error:
-        raise CourseError(f"{path.name} is not a CSV file ({error}). Use the downloaded file.") from error
-    if not cells:
-        raise CourseError(f"{path.name} is empty. Download it again.")
+    cells = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row] or [[""]]
     cells = [row + [""] * (len(cells[0]) - len(row)) for row in cells]
     header = [cell.strip() for cell in cells[0]]
     columns = {header[place].casefold(): place for place in reversed(range(len(header)))}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, as_completed
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -38,7 +37,7 @@ def grade(paths: Sequence[Path], *, course: Path, options: GradingOptions | None
     config = nbgrader_configuration(course)
     submissions = find_submissions(paths, course_assignments(config))
     notebooks = {each: _restored(each) for each in submissions if each.recognised}
-    results = {each: _unrecognised(each) for each in submissions if not each.recognised}
+    results = {each: SubmissionResult.unrecognised(each) for each in submissions if not each.recognised}
     for each, examination in _examined(notebooks, options, config):
         results[each] = _result(each, notebooks[each], examination)
         options.on_progress(len(results), len(submissions))
@@ -87,7 +86,7 @@ def record(
             options.on_note(f"{again}: {', '.join(changed) or 'no mark changed'}.")
         for sentence in by_hand() if by_hand else ():
             options.on_note(sentence)
-        others = {each: _unrecognised(each) for each in submissions if not each.recognised}
+        others = {each: SubmissionResult.unrecognised(each) for each in submissions if not each.recognised}
         return [(failed | others).get(each) or recorder.recorded(each) for each in submissions]
 
 
@@ -131,19 +130,13 @@ def _result(
     fill_cells(notebook, examination)
     points, most = points_in(notebook)
     marks = {name: Mark(earned) for name, earned in points.items()}
-    late, assignment = Lateness(note=submission.note), submission.assignment
-    result = submission_result(submission.student, assignment.id, notebook, marks, most, late)
-    return replace(result, further=assignment.further)
-
-
-def _unrecognised(submission: Submission) -> SubmissionResult:
-    return SubmissionResult.unrecognised(submission.student, submission.problem)
+    return submission_result(submission, notebook, marks, most, Lateness(note=submission.note))
 
 
 def _ungraded(submission: Submission, max_points: Mapping[str, float], error: Exception) -> SubmissionResult:
     why = f"The grader failed on this notebook ({type(error).__name__}), not its author: grade it again."
     why = str(error) if isinstance(error, CourseError) else why
-    return SubmissionResult.ungraded(submission.student, submission.assignment.id, max_points, why)
+    return SubmissionResult.ungraded(submission, max_points, why)
 
 
 def _examined(

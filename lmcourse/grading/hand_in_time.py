@@ -46,8 +46,10 @@ def hand_in_time(notebook: Path) -> HandInTime:
 
 
 def _parsed(text: str) -> datetime:
-    """Parse a time, in UTC unless it has a zone; raise `ValueError` with the reason if it is invalid."""
-    # Not nbgrader's `parse_utc`, which reads the minutes of +0530 as hours.
+    """Parse a time, in UTC unless it has a zone; raise `ValueError` with the reason if it is invalid.
+
+    nbgrader's `parse_utc` reads the minutes of +0530 as hours.
+    """
     try:
         clock, zone = _TIME.fullmatch(text).groups()  # type: ignore[union-attr]
         datetime.fromisoformat(clock)

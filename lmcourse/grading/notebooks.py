@@ -71,7 +71,7 @@ def new_output(kind: str, **parts: Any) -> NotebookNode:
 
 
 def error_output(name: str, sentence: str) -> NotebookNode:
-    """Return an error output. nbgrader gives a cell with it 0 points, and the feedback shows the sentence."""
+    """Return an error output. nbgrader gives its cell 0 points, and the feedback shows the sentence."""
     return new_output("error", ename=name, evalue=sentence, traceback=[f"{name}: {sentence}"])
 
 
@@ -86,8 +86,7 @@ def add_notes(nb: NotebookNode, **notes: Any) -> None:
 
 
 def fingerprint(nb: NotebookNode) -> str:
-    """Return a hash of the cells' texts. If it differs from the hash stored in a copy, the copy contains a learner's
-    work."""
+    """Return a hash of the cells' texts, which shows whether a copy contains a learner's work."""
     texts = [[cell.cell_type, cell.source] for cell in nb.cells]
     return hashlib.sha256(json.dumps(texts).encode()).hexdigest()
 
@@ -227,4 +226,4 @@ def _why_unreadable(error: Exception, data: bytes) -> str:
         return f"it is cut off in line {error.lineno}" if cut_off else f"line {error.lineno} is not JSON"
     if isinstance(error, UnicodeDecodeError):
         return "its text is not UTF-8"
-    return "it is nested too deeply" if isinstance(error, RecursionError) else "it lacks parts that every notebook has"
+    return "it lacks parts that every notebook has"

@@ -94,9 +94,7 @@ class Recorder:
         with open_gradebook(self._config) as book:
             one = book.find_submission(assignment.id, submission.student)
             late = Lateness(float(one.total_seconds_late), float(one.late_submission_penalty or 0.0), submission.note)
-        marks, most = self._marks(submission), self.max_points(assignment)
-        result = submission_result(submission.student, assignment.id, graded, marks, most, late)
-        return replace(result, further=assignment.further)
+        return submission_result(submission, graded, self._marks(submission), self.max_points(assignment), late)
 
     def _stage(self, submission: Submission) -> str:
         """Copy a submission to the place where nbgrader expects it; return why there is no notebook, or ""."""

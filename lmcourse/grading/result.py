@@ -8,6 +8,7 @@ from typing import Any
 
 from nbformat import NotebookNode
 
+from lmcourse.grading.intake import Submission
 from lmcourse.grading.notebooks import METADATA_KEY, NO_SCORE, NOT_RUN, grade_id, problem_of
 from lmcourse.report import REPORT_MIME, Report, check_id, exercise_of, stand_in_sentence
 
@@ -75,15 +76,17 @@ class SubmissionResult:
     further: frozenset[str] = frozenset()  # the exercises that do not belong to the core of the assignment
 
     @classmethod
-    def unrecognised(cls, student: str, problem: str) -> SubmissionResult:
+    def unrecognised(cls, submission: Submission) -> SubmissionResult:
         """Return the result of a submission that belongs to no assignment."""
-        return cls(student, "", 0.0, 0.0, reason=problem, unread=True, broke_off=problem)
+        why = submission.problem
+        return cls(submission.student, "", 0.0, 0.0, reason=why, unread=True, broke_off=why)
 
     @classmethod
-    def ungraded(cls, student: str, assignment: str, max_points: Mapping[str, float], why: str) -> SubmissionResult:
+    def ungraded(cls, submission: Submission, max_points: Mapping[str, float], why: str) -> SubmissionResult:
         """Return the result of a submission that the grader failed to grade."""
         most = {exercise_of(name): value for name, value in max_points.items()}
-        return cls(student, assignment, 0.0, sum(most.values()), dict.fromkeys(most, 0.0), why, failed=True)
+        nothing = dict.fromkeys(most, 0.0)
+        return cls(submission.student, submission.assignment.id, 0.0, sum(most.values()), nothing, why, failed=True)
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain data for `lmcourse grade --json`."""
@@ -93,33 +96,32 @@ class SubmissionResult:
 
 
 def submission_result(
-    student: str,
-    assignment: str,
+    submission: Submission,
     graded: NotebookNode,
     marks: Mapping[str, Mark],
-    max_points: Mapping[str, float],
-    late: Lateness | None = None,
+    possible: Mapping[str, float],
+    late: Lateness,
 ) -> SubmissionResult:
-    """Return the result of a submission, from its graded notebook and the marks by graded cell."""
-    most = {exercise_of(name): points for name, points in max_points.items()}
+    """Return the result of a submission, from its graded notebook and the marks and possible points by graded cell."""
+    most = {exercise_of(name): points for name, points in possible.items()}
     earned = {exercise_of(name): mark.points for name, mark in marks.items()}
     by_hand = {exercise_of(name): mark for name, mark in marks.items() if mark.by_hand}
-    late, notes, reports = late or Lateness(), graded.metadata.get(METADATA_KEY, {}), reports_in(graded)
+    notes, reports = graded.metadata.get(METADATA_KEY, {}), reports_in(graded)
     texts = {grade_id(cell): cell.source for cell in graded.cells if cell.cell_type == "code"}
-    answers = {name: texts[name] for name, report in reports.items() if report.answered and name in texts}
     return SubmissionResult(
-        student,
-        assignment,
+        submission.student,
+        submission.assignment.id,
         max(sum(earned.values()) - late.penalty, 0.0),
         sum(most.values()),
         {name: earned[name] for name in most},
         " ".join(filter(None, [_reason(graded, earned, most, by_hand), str(late)])),
         reports,
-        answers,
+        {name: texts[name] for name, report in reports.items() if report.answered and name in texts},
         unread=bool(problem_of(graded)),
         broke_off=" ".join(filter(None, [problem_of(graded), *notes.get("broke_off", [])])),
         edited=tuple(_checks_and_tasks(graded, "edited")[0]),
         late=late,
+        further=submission.assignment.further,
     )
 
 

@@ -46,11 +46,11 @@ class Item(NamedTuple):
 
 @dataclass(frozen=True)
 class Question:
-    """A question that is graded by hand: its assignment, the text that learners see, and the items of its scheme."""
+    """A question that is graded by hand."""
 
     assignment: Assignment
     task: str
-    text: str
+    text: str  # what learners see
     items: tuple[Item, ...]
 
     @property
@@ -74,13 +74,13 @@ class Question:
 
 
 class Written(NamedTuple):
-    """A learner's answer, and its mark in the gradebook: items, words, whether all items were judged, and points."""
+    """A learner's answer, and its mark in the gradebook."""
 
     student: str
     text: str
-    ticked: Collection[int] = ()
+    ticked: Collection[int] = ()  # the indices of the earned items
     words: str = ""
-    done: bool = False
+    done: bool = False  # True if all items were judged
     score: float | None = None
 
 

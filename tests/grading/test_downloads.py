@@ -273,8 +273,7 @@ def test_ungraded_work_gets_no_grade(tmp_path: Path) -> None:
         (CANVAS.replace("Points Possible", ""), "101", "lacks the row Points Possible"),
         (CANVAS.replace("13.00", "(read only)"), "101", "Canvas computes the column Attention"),
         (CANVAS, "101", "is from Canvas. Use it with a download from Canvas"),
-        ("", None, "is empty"),
-        ('Identifier,Grade\n"', None, "is not a CSV file"),
+        ("", None, "is neither Moodle's grading worksheet"),
         ("\udcff", None, "is not UTF-8"),
     ],
 )

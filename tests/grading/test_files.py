@@ -145,7 +145,7 @@ def cells_of(*sources: str) -> bytes:
         (b'{\n<<<<<<< HEAD\n"cells": []}', "a git merge conflict"),
         (b"import torch", "line 1 is not JSON"),
         ('{"é": 1}'.encode("latin-1"), "not UTF-8"),
-        (b"[" * 100_000, "nested too deeply"),
+        (b"[" * 100_000, "it lacks parts"),
         (b'{"nbformat": 1' + b"0" * 5000 + b"}", "cannot be read as a notebook"),
         (cells_of(5), "it lacks parts"),
         (b'{"nbformat": 5, "cells": []}', "has notebook format 5"),
