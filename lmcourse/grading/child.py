@@ -143,7 +143,7 @@ class Notebook:
             "result": run.result,
         }
 
-    def again(self, name: str) -> Any:
+    def last_value(self, name: str) -> Any:
         """Use the value that the answer to an exercise has at the end of the notebook."""
         if name in self.names:
             self.answers[name] = self.names[name]

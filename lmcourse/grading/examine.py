@@ -43,7 +43,7 @@ MAX_PRINTED_CHARS, MAX_RESULT_CHARS = 2_000, 80
 
 
 @dataclass(frozen=True)
-class Submitted:
+class SubmittedCode:
     """A submission in the form that grading needs: its code cells, and data from the course's notebook."""
 
     sources: tuple[str, ...]
@@ -78,7 +78,7 @@ class Examination:
     failed_cell: str = ""  # a sentence on the first failed cell that the learner wrote or changed, except answers
 
 
-def examine(submitted: Submitted, exercises: Sequence[Exercise], settings: Settings) -> Examination:
+def examine(submitted: SubmittedCode, exercises: Sequence[Exercise], settings: Settings) -> Examination:
     """Return the reports on these exercises of a submission, as `check(f, hidden=True)` would give them.
 
     Raises CourseError if no process can be started on this machine, or if the course's own answer fails on it.
@@ -90,11 +90,11 @@ def examine(submitted: Submitted, exercises: Sequence[Exercise], settings: Setti
         TERM.reset(term)
 
 
-def _examined(submitted: Submitted, exercises: Sequence[Exercise], settings: Settings) -> Examination:
+def _examined(submitted: SubmittedCode, exercises: Sequence[Exercise], settings: Settings) -> Examination:
     end = monotonic() + settings.total_seconds
     losses = iter(range(1, MAX_LOST))
     run = _Run(submitted, exercises, settings, end, losses)
-    run.everything()
+    run.all_cells()
     reports = {exercise.name: run.reports[exercise.name] for exercise in exercises}
     waiting = list(exercises)
     while waiting:  # exercises that need the same printed solutions share a run
@@ -105,7 +105,7 @@ def _examined(submitted: Submitted, exercises: Sequence[Exercise], settings: Set
         if names:
             printed = [submitted.printed[name] for name in names]
             again = _Run(_with_printed(submitted, names), sharing, settings, end, losses, printed)
-            again.everything()
+            again.all_cells()
             earlier = [reports[name] for name in names]
             reports |= {name: _better(reports[name], report, earlier) for name, report in again.reports.items()}
     cells = tuple(run.results.get(number, CellRun()) for number in range(1, len(submitted.sources) + 1))
@@ -120,7 +120,7 @@ def _better(own: Report, again: Report, earlier: Sequence[Report]) -> Report:
     return next(filter(None, (instead_of(own, report) for report in earlier)), own)
 
 
-def _failed_cell(submitted: Submitted, run: _Run) -> str:
+def _failed_cell(submitted: SubmittedCode, run: _Run) -> str:
     course = {text.strip() for text in submitted.provided}
     for number, what in sorted(run.troubles.items()):
         own = number not in submitted.answers and number not in submitted.graded
@@ -157,7 +157,7 @@ def _all_uses(name: str, uses: Mapping[str, Sequence[str]]) -> set[str]:
     return found
 
 
-def _with_printed(submitted: Submitted, names: Collection[str]) -> Submitted:
+def _with_printed(submitted: SubmittedCode, names: Collection[str]) -> SubmittedCode:
     """Return the submission with printed solutions in the cells of these answers."""
     sources = {number: submitted.printed[name] for number, name in submitted.answers.items() if name in names}
     texts = tuple(sources.get(number, text) for number, text in enumerate(submitted.sources, 1))
@@ -173,7 +173,7 @@ class _Run:
 
     def __init__(
         self,
-        submitted: Submitted,
+        submitted: SubmittedCode,
         exercises: Sequence[Exercise],
         settings: Settings,
         end: float,
@@ -188,8 +188,8 @@ class _Run:
         self._submitted, self._settings, self._end, self._losses = submitted, settings, end, losses
         self._exercises = {exercise.name: exercise for exercise in exercises}
         self._before = "\n".join([course_imports(submitted.provided), *before])
-        self._once = bool(before)
-        self._ask_again: set[str] = set()
+        self._ends_early = bool(before)
+        self._judge_again: set[str] = set()
         answers, graded = submitted.answers, submitted.graded
         read = [
             read_cell(number, text, answers.get(number, ""), graded.get(number, ""))
@@ -201,12 +201,12 @@ class _Run:
         self.cells = cells_to_run([cell for cell in read if cell.text.strip() or cell.problem], submitted.skipped)
         self.left_out = defined_names([cell for cell in read if cell not in self.cells])
 
-    def everything(self) -> None:
+    def all_cells(self) -> None:
         """Run the cells, and judge each exercise; raise CourseError as `examine` does."""
         while True:
             try:
                 with closing(SubmissionProcess(self._submitted.data, self._settings, self._end)) as process:
-                    self._go_through(process)
+                    self._in_one_process(process)
                 break
             except LostError:
                 if monotonic() >= self._end:
@@ -222,7 +222,7 @@ class _Run:
             if name not in self.reports:
                 self._judge(exercise, [Outcome(failure=not_defined(name))] * len(outcomes_of(exercise).cases))
 
-    def _go_through(self, process: SubmissionProcess) -> None:
+    def _in_one_process(self, process: SubmissionProcess) -> None:
         """Run the cells in one process, and judge each exercise once; raise LostError if the process is lost."""
         names = [each.file.name for each in self._exercises.values() if each.file]
         contents = {**self._submitted.beside, **dict.fromkeys(names, self._submitted.file)}
@@ -232,14 +232,14 @@ class _Run:
             if cell.text.strip() and cell.number not in self.stopped:
                 self._run_cell(process, cell)
                 if cell.answer in self._exercises and cell.answer not in self.reports:
-                    self._ask(process, self._exercises[cell.answer])
-                    if self._once and self._exercises.keys() <= self.reports.keys() and not self._ask_again:
+                    self._run_cases(process, self._exercises[cell.answer])
+                    if self._ends_early and self._exercises.keys() <= self.reports.keys() and not self._judge_again:
                         return
         # An answer, or a name that it needs, may be in a later cell.
         for name, exercise in self._exercises.items():
-            if self._is_open(name) and process.ask("again", GRACE_SECONDS, name=name):
+            if self._is_open(name) and process.ask("last_value", GRACE_SECONDS, name=name):
                 before = self.reports.pop(name, None)
-                self._ask(process, exercise)
+                self._run_cases(process, exercise)
                 if before and before.points >= self.reports[name].points:
                     self.reports[name] = before
 
@@ -247,7 +247,7 @@ class _Run:
         """Return True if an exercise should be judged again after all cells have run."""
         report = self.reports.get(name)
         elsewhere = any(name in cell.defined for cell in self.cells if cell.answer != name)
-        return report is None or name in self._ask_again or (elsewhere and not report.answered)
+        return report is None or name in self._judge_again or (elsewhere and not report.answered)
 
     def _run_cell(self, process: SubmissionProcess, cell: Cell) -> None:
         seconds = self._settings.cell_seconds
@@ -275,7 +275,7 @@ class _Run:
         if result.failure:
             self.troubles[number] = trouble or f"failed with {result.failure.removesuffix('.')}"
 
-    def _ask(self, process: SubmissionProcess, exercise: Exercise) -> None:
+    def _run_cases(self, process: SubmissionProcess, exercise: Exercise) -> None:
         """Run an answer on all cases, and judge it. If the process is lost, judge the outcomes so far and raise
         LostError."""
         outcomes: list[Outcome] = []
@@ -313,12 +313,12 @@ class _Run:
         sealed = SEAL.set(self._submitted.seal)
         report = judge(exercise, trials, hidden=True, forbidden=forbidden)
         SEAL.reset(sealed)
-        self._ask_again.discard(name)
+        self._judge_again.discard(name)
         if is_missing(name, outcomes):
             others = [other for other in self._exercises if other != name]
             lost = lost or why_missing(name, self.cells, self.troubles, others)
         elif undefined := undefined_helper(name, outcomes, self.cells, self.troubles):
-            self._ask_again.add(name)
+            self._judge_again.add(name)
             lost = lost or undefined
         elif exercise.file and not self._submitted.file and report.answered and not report.passed:
             lost = lost or not_handed_in(exercise.file.name)

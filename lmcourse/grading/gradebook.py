@@ -14,8 +14,8 @@ import nbformat
 from traitlets.config import Config
 
 from lmcourse.base.errors import CourseError
+from lmcourse.grading.assignment_changes import changes, points_in_cells, points_of
 from lmcourse.grading.config import configure
-from lmcourse.grading.registered import changes, points_in_cells, points_of
 from lmcourse.grading.restore import cells_in_notebook
 
 

@@ -15,6 +15,7 @@ from traitlets.config import Config
 
 from lmcourse.base.errors import CourseError
 from lmcourse.grading.examine import Examination
+from lmcourse.grading.examined_notebook import exercises_in, fill_cells, submitted_code
 from lmcourse.grading.files import UnreadableError, encoded_beside
 from lmcourse.grading.gradebook import nbgrader_configuration
 from lmcourse.grading.intake import Submission, course_assignments, find_submissions
@@ -23,7 +24,6 @@ from lmcourse.grading.preprocessors import private_folders, term_in
 from lmcourse.grading.recorder import Recorder, is_storage_error, storage_errors_explained
 from lmcourse.grading.restore import restored
 from lmcourse.grading.result import Lateness, Mark, SubmissionResult, points_in, submission_result
-from lmcourse.grading.submission import exercises_in, fill_cells, submitted
 from lmcourse.grading.workers import GradingOptions, Job, course_version, examine_job, open_executor
 
 
@@ -152,7 +152,7 @@ def _examined(
         if not problem_of(notebook):
             source = each.assignment.source.resolve()
             names = tuple(exercise.name for exercise in exercises_in(notebook, source, only.get(each, "")))
-            jobs[each] = Job(submitted(notebook, source), source, names, settings, course_version())
+            jobs[each] = Job(submitted_code(notebook, source), source, names, settings, course_version())
     yield from ((each, None) for each in notebooks if each not in jobs)
     if not jobs:
         return

@@ -24,6 +24,7 @@ from lmcourse.base.cell_names import needed_cells
 from lmcourse.base.errors import CourseError
 from lmcourse.base.text import replace_surrogates
 from lmcourse.course.chapters import PUBLISHED
+from lmcourse.grading.assignment_changes import changes, migrate, points_of
 from lmcourse.grading.files import UnreadableError, encoded_beside, no_link, read_file, visible_in
 from lmcourse.grading.hand_ins import student_id_problem
 from lmcourse.grading.notebooks import (
@@ -35,7 +36,6 @@ from lmcourse.grading.notebooks import (
     problem_of,
     read_submission,
 )
-from lmcourse.grading.registered import changes, migrate, points_of
 from lmcourse.grading.restore import cells_in_gradebook, restored
 from lmcourse.grading.sandbox import choose_isolation
 from lmcourse.grading.stubs import drop_at_top_level
@@ -109,10 +109,9 @@ class ExamineNotebook(NbGraderPreprocessor):  # type: ignore[misc]
         about, folders = resources["nbgrader"], self.config.CourseDirectory
         source_folder = folders.get("source_directory") or "source"
         source = Path(folders.root, source_folder, about["assignment"], f"{about['notebook']}.ipynb")
-        from lmcourse.grading.process import Settings
-
         # imported here because it loads torch, which most commands do not need
-        from lmcourse.grading.submission import examine_notebook, fill_cells
+        from lmcourse.grading.examined_notebook import examine_notebook, fill_cells
+        from lmcourse.grading.process import Settings
 
         if problem_of(nb):
             fill_cells(nb, None)

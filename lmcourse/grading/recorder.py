@@ -15,16 +15,16 @@ from nbformat import NotebookNode
 from traitlets.config import Config
 
 from lmcourse.base.errors import CourseError
+from lmcourse.grading.assignment_changes import changes, points_in_cells, points_of
 from lmcourse.grading.examine import Examination
+from lmcourse.grading.examined_notebook import exercises_in
 from lmcourse.grading.files import UnreadableError, read_file
 from lmcourse.grading.gradebook import open_gradebook, quiet_nbgrader
 from lmcourse.grading.hand_in_time import TIMESTAMP
 from lmcourse.grading.intake import Assignment, Submission
 from lmcourse.grading.notebooks import METADATA_KEY
-from lmcourse.grading.registered import changes, points_in_cells, points_of
 from lmcourse.grading.restore import CourseCells, cells_in_gradebook
 from lmcourse.grading.result import Lateness, Mark, SubmissionResult, points_in, reports_in, submission_result
-from lmcourse.grading.submission import exercises_in
 from lmcourse.grading.workers import GradingOptions
 from lmcourse.report import check_id
 

@@ -20,7 +20,7 @@ from typing import ParamSpec, TypeVar
 
 from lmcourse.base.errors import CourseError
 from lmcourse.exercises.registry import exercises_beside
-from lmcourse.grading.examine import Examination, Submitted, examine
+from lmcourse.grading.examine import Examination, SubmittedCode, examine
 from lmcourse.grading.process import Settings
 from lmcourse.grading.sandbox import PACKAGE, choose_isolation
 
@@ -56,7 +56,7 @@ class GradingOptions:
 class Job:
     """The data that a worker needs to examine a submission; it must have the same version of the course's code."""
 
-    submitted: Submitted
+    submitted: SubmittedCode
     source: Path
     names: tuple[str, ...]
     settings: Settings

@@ -1,4 +1,4 @@
-"""Examine a submitted notebook, and write the results into its cells."""
+"""Take from a submitted notebook what is examined, and write the results into its cells."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nbformat import NotebookNode
 
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.registry import exercises_beside
-from lmcourse.grading.examine import CellRun, Examination, Submitted, examine
+from lmcourse.grading.examine import CellRun, Examination, SubmittedCode, examine
 from lmcourse.grading.files import NOT_COPIED, decoded_beside
 from lmcourse.grading.notebooks import (
     BESIDE,
@@ -40,7 +40,7 @@ def examine_notebook(nb: NotebookNode, source: Path, settings: Settings) -> Exam
 
     Raises CourseError if it cannot be examined on this machine, for a reason outside the notebook.
     """
-    return examine(submitted(nb, source), exercises_in(nb, source), settings)
+    return examine(submitted_code(nb, source), exercises_in(nb, source), settings)
 
 
 def exercises_in(nb: NotebookNode, source: Path, only: str = "") -> tuple[Exercise, ...]:
@@ -56,7 +56,7 @@ def exercises_in(nb: NotebookNode, source: Path, only: str = "") -> tuple[Exerci
     return tuple(each for name, each in found.items() if name in wanted)
 
 
-def submitted(nb: NotebookNode, source: Path) -> Submitted:
+def submitted_code(nb: NotebookNode, source: Path) -> SubmittedCode:
     """Return a submission in the form that `examine` needs. The folder of `source` has the assignment's data."""
     names = {exercise.name for exercise in exercises_beside(source)}
     answers, graded, texts = {}, {}, []
@@ -71,7 +71,7 @@ def submitted(nb: NotebookNode, source: Path) -> Submitted:
     course = [cell for cell in _course_notebook(source, source.stat().st_mtime_ns).cells if cell.cell_type == "code"]
     skipped = [cell for cell in course if cell.metadata.get("lmcourse", {}).get("grading") == "skip"]
     notes = nb.metadata.get(METADATA_KEY, {})
-    return Submitted(
+    return SubmittedCode(
         tuple(texts),
         answers,
         graded,
