@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, as_completed
+from concurrent.futures import as_completed
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -14,7 +14,7 @@ from nbformat import NotebookNode
 from traitlets.config import Config
 
 from lmcourse.base.errors import CourseError
-from lmcourse.grading.examine import Examination
+from lmcourse.grading.examine import Examination, SubmittedCode
 from lmcourse.grading.examined_notebook import exercises_in, fill_cells, submitted_code
 from lmcourse.grading.files import UnreadableError, encoded_beside
 from lmcourse.grading.gradebook import nbgrader_configuration
@@ -24,7 +24,7 @@ from lmcourse.grading.preprocessors import private_folders, term_in
 from lmcourse.grading.recorder import Recorder, is_storage_error, storage_errors_explained
 from lmcourse.grading.restore import restored
 from lmcourse.grading.result import Lateness, Mark, SubmissionResult, points_in, submission_result
-from lmcourse.grading.workers import GradingOptions, Job, course_version, examine_job, open_executor
+from lmcourse.grading.workers import GradingOptions, course_version, examine_job, open_executor
 
 
 def grade(paths: Sequence[Path], *, course: Path, options: GradingOptions | None = None) -> list[SubmissionResult]:
@@ -147,19 +147,18 @@ def _examined(
 ) -> Iterator[tuple[Submission, Examination | Exception | None]]:
     """Yield each submission with its examination when it is ready; None if there is no notebook, or an exception."""
     settings = options.settings(private_folders(config), term_in(config))
-    jobs: dict[Submission, Job] = {}
+    jobs: dict[Submission, tuple[SubmittedCode, Path, list[str]]] = {}
     for each, notebook in notebooks.items():
         if not problem_of(notebook):
             source = each.assignment.source.resolve()
-            names = tuple(exercise.name for exercise in exercises_in(notebook, source, only.get(each, "")))
-            jobs[each] = Job(submitted_code(notebook, source), source, names, settings, course_version())
+            names = [exercise.name for exercise in exercises_in(notebook, source, only.get(each, ""))]
+            jobs[each] = (submitted_code(notebook, source), source, names)
     yield from ((each, None) for each in notebooks if each not in jobs)
     if not jobs:
         return
     with open_executor(options, len(jobs)) as executor:
-        waiting: dict[Future[Examination], Submission] = {
-            executor.submit(examine_job, jobs[each]): each for each in jobs
-        }
+        version = course_version()
+        waiting = {executor.submit(examine_job, *job, settings, version): each for each, job in jobs.items()}
         try:
             for future in as_completed(waiting):
                 error = future.exception()

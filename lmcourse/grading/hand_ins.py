@@ -29,7 +29,7 @@ _WITH_APOSTROPHE = re.compile(r"[\w.@-][\w.@ '-]*")
 
 @dataclass(frozen=True)
 class HandIn:
-    """What a learner handed in for an assignment, or the reason why it cannot be used."""
+    """The files that a learner handed in for an assignment, or the reason why there are none."""
 
     student: str  # the student's id; `ME` for a learner's own notebook
     assignment: str | None = None  # the assignment's id; "" if only the notebooks' cells show it; None if there is none
