@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from lmcourse.base.errors import CourseError
-from lmcourse.base.text import csv_text
 from lmcourse.base.unzip import unpacked
 from lmcourse.grading.downloads import Person, Platform, download_in
 from lmcourse.grading.feedback import name_of_page
@@ -284,8 +283,3 @@ def test_wrong_tables_are_rejected(text: str, column: str | None, told: str, tmp
     (tmp_path / "g.csv").write_text(MOODLE)
     with pytest.raises(CourseError, match=r"g\.csv is from Moodle. Use it with a download from Moodle"):
         read_sheet(tmp_path / "g.csv", [])  # a class that does not use a platform
-
-
-def test_csv_text_quotes_texts_and_has_no_formulas() -> None:
-    text = csv_text(("name", "points"), [('O\'Neill, "Finn"', -1.5), ("a\r\nb", 2.0), ("=1+1;@x", 0), ("\t＝A1", 3)])
-    assert text == '"name","points"\r\n"O\'Neill, ""Finn""",-1.5\r\n"a b",2\r\n"\'=1+1;\'@x",0\r\n"\'＝A1",3\r\n'

@@ -195,12 +195,6 @@ def test_plain_tests_run_and_data_files_are_available(tmp_path: Path) -> None:
     assert cells[3].failure.startswith("AssertionError")
 
 
-def test_class_whose_body_is_still_the_stub_is_not_answered() -> None:
-    stub = "class Counter:\n    # Your code here\n    raise NotImplementedError"
-    report = graded({"Counter": stub}).reports["Counter"]
-    assert (report.answered, report.points) == (False, 0)
-
-
 def test_terms_of_their_own_draw_other_hidden_cases() -> None:
     double = exercise("double", lambda x: 2 * x, *ONE, hidden_cases=lambda random: [case("any", random.random())])
     published = {1.0: 2.0, 2.0: 4.0, 3.0: 6.0} | {one.args[0]: 2 * one.args[0] for one in double.hidden}

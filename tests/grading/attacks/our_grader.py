@@ -28,32 +28,17 @@ SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER: orphaned processes become our children
 
 @dataclass
 class Batch:
-    """The state after grading.
-
-    Attributes:
-        school: the folder.
-        results: the results from `lmcourse grade --json`, by student.
-        marks: the marks in the gradebook, by student and exercise.
-        touched: changed files that grading must not change.
-        left: processes that are still running.
-    """
+    """The state after grading."""
 
     school: School
-    results: dict[str, dict[str, Any]]
-    marks: dict[str, dict[str, float | None]]
-    touched: set[str]
-    left: set[str]
+    results: dict[str, dict[str, Any]]  # from `lmcourse grade --json`, by student
+    marks: dict[str, dict[str, float | None]]  # in the gradebook, by student and exercise
+    touched: set[str]  # changed files that grading must not change
+    left: set[str]  # processes that are still running
 
 
 def graded(root: Path, attacks: Sequence[Attack], shown: Sequence[str] = (), seconds: float = 2400) -> Batch:
-    """Grade all submissions.
-
-    Args:
-        root: an empty folder.
-        attacks: the attacks to submit.
-        shown: students for whom feedback is made, which is slow in nbgrader.
-        seconds: time limit for grading.
-    """
+    """Grade all submissions in an empty folder `root`; make feedback, which is slow, for the students in `shown`."""
     school = School(root.resolve())
     school.listen()
     school.plant()

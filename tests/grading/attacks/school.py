@@ -40,17 +40,11 @@ LEFT = [Path(folder, name) for folder in ("/tmp", "/var/tmp", "/dev/shm") for na
 
 @dataclass
 class School:
-    """The folder, and a server that attacks must not reach.
+    """The folder, and a server that attacks must not reach."""
 
-    Attributes:
-        root: the folder with `course` and `home`.
-        port: the port of the server.
-        visits: the received connections.
-    """
-
-    root: Path
-    port: int = 0
-    visits: list[str] = field(default_factory=list)
+    root: Path  # with the folders `course` and `home`
+    port: int = 0  # of the server
+    visits: list[str] = field(default_factory=list)  # the received connections
 
     @property
     def course(self) -> Path:
@@ -157,7 +151,6 @@ def scripts_in(page: str) -> list[str]:
     soup = BeautifulSoup(page, "html.parser")
     found = [str(tag)[:80] for tag in soup.find_all("script") if "owned" in tag.text]
     for tag in soup.find_all(True):
-        found += [
-            f"{name} on {tag.name}" for name, value in tag.attrs.items() if "owned" in str(value) and name != "alt"
-        ]
+        attributes = {name for name, value in tag.attrs.items() if "owned" in str(value)} - {"alt"}
+        found += [f"{name} on {tag.name}" for name in attributes]
     return found
