@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -114,7 +114,7 @@ def submission_result(
         max(sum(earned.values()) - late.penalty, 0.0),
         sum(most.values()),
         {name: earned[name] for name in most},
-        " ".join(filter(None, [_reason(graded, earned, most, by_hand), str(late)])),
+        " ".join(filter(None, [*_reason(graded, earned, most, by_hand), str(late)])),
         reports,
         {name: texts[name] for name, report in reports.items() if report.answered and name in texts},
         unread=bool(problem_of(graded)),
@@ -162,48 +162,52 @@ def reports_in(graded: NotebookNode) -> dict[str, Report]:
 
 def _reason(
     graded: NotebookNode, points: Mapping[str, float], most: Mapping[str, float], by_hand: Mapping[str, Mark]
-) -> str:
-    """Return one line that explains the points of a graded notebook; the most important cause comes first."""
+) -> Iterator[str]:
+    """Yield sentences that explain the points of a graded notebook; the most important cause comes first."""
     notes, problem = graded.metadata.get(METADATA_KEY, {}), problem_of(graded)
+    yield problem
     if problem and not any(points.values()):
-        return problem
-    unfinished = [name for name in most if points[name] < most[name]]
-    parts = [*filter(None, [problem, notes.get("failed_cell", "")]), *notes.get("broke_off", [])]
+        return
+    yield notes.get("failed_cell", "")
+    yield from notes.get("broke_off", [])
     absent = [exercise_of(name) for name in notes.get("absent", [])]
     if absent:
         names = ", ".join(f"`{name}`" for name in absent)
-        parts.append(f"This is an older copy, or cells of it were deleted: it has no exercise {names}.")
+        yield f"This is an older copy, or cells of it were deleted: it has no exercise {names}."
     if by_name := notes.get("by_name", []):
-        parts.append(f"Cells were made anew, so these answers were found by their names: {', '.join(by_name)}.")
-    if unfinished:
+        yield f"Cells were made anew, so these answers were found by their names: {', '.join(by_name)}."
+    if unfinished := [name for name in most if points[name] < most[name]]:
+        yield f"{len(most) - len(unfinished)} of {len(most)} exercises earn all their points."
         full = [name for name, mark in by_hand.items() if mark.graded is None or mark.graded >= most.get(name, 0)]
-        asked = [name for name in unfinished if name not in absent and name not in full]
-        why = {name: text for name, text in _explanations(graded).items() if name in asked and text}
-        open_ones = [name for name, text in why.items() if text == NOT_ANSWERED]
-        wrong = [f"{name}: {text}" for name, text in why.items() if text != NOT_ANSWERED]
-        parts.append(f"{len(most) - len(unfinished)} of {len(most)} exercises earn all their points.")
-        parts += wrong[:MAX_EXPLAINED]
-        if len(wrong) > MAX_EXPLAINED:
-            parts.append(f"And {len(wrong) - MAX_EXPLAINED} more; the feedback page shows each.")
-        if open_ones:
-            parts.append(f"Not answered: {', '.join(open_ones)}.")
+        yield from _lost_points(graded, [name for name in unfinished if name not in absent and name not in full])
     else:
-        parts.append("Every exercise has all its points." if by_hand else "Every check passed.")
+        yield "Every exercise has all its points." if by_hand else "Every check passed."
     if by_hand:
-        parts.append(f"Marks given by hand count: {', '.join(f'{name} {mark}' for name, mark in by_hand.items())}.")
+        yield f"Marks given by hand count: {', '.join(f'{name} {mark}' for name, mark in by_hand.items())}."
     judged: dict[tuple[str, ...], list[str]] = {}
     for name, report in reports_in(graded).items():
         if report.stand_ins:
             judged.setdefault(report.stand_ins, []).append(name)
-    parts += [f"{', '.join(names)}: {stand_in_sentence(used).replace('J', 'j', 1)}" for used, names in judged.items()]
+    for used, exercises in judged.items():
+        yield f"{', '.join(exercises)}: {stand_in_sentence(used).replace('J', 'j', 1)}"
     for note, done in (
         ("edited", "was edited, and the course's own was used"),
         ("put_back", "was deleted, and has been put back"),
     ):
         for kind, named in zip(("check cell", "question"), _checks_and_tasks(graded, note), strict=True):
             if named:
-                parts.append(f"The {kind} {done}: {', '.join(named)}.")
-    return " ".join(parts)
+                yield f"The {kind} {done}: {', '.join(named)}."
+
+
+def _lost_points(graded: NotebookNode, exercises: Collection[str]) -> Iterator[str]:
+    """Yield why these exercises lost points: the first few wrong ones, then those that were not answered."""
+    why = {name: text for name, text in _explanations(graded).items() if name in exercises and text}
+    wrong = [f"{name}: {text}" for name, text in why.items() if text != NOT_ANSWERED]
+    yield from wrong[:MAX_EXPLAINED]
+    if len(wrong) > MAX_EXPLAINED:
+        yield f"And {len(wrong) - MAX_EXPLAINED} more; the feedback page shows each."
+    if not_answered := [name for name, text in why.items() if text == NOT_ANSWERED]:
+        yield f"Not answered: {', '.join(not_answered)}."
 
 
 def _checks_and_tasks(graded: NotebookNode, note: str) -> tuple[list[str], list[str]]:
