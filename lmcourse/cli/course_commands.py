@@ -160,7 +160,7 @@ def build(options: Namespace) -> int:
     from lmcourse.authoring.build import build as build_notebooks
     from lmcourse.authoring.build import check_built
     from lmcourse.authoring.folders import ChapterFiles, chapters_in
-    from lmcourse.grading.registered import coming_changes
+    from lmcourse.grading.gradebook import coming_changes
 
     chapters = chapters_in(root, options.chapters)
     if options.without and (len(chapters) > 1 or options.check):

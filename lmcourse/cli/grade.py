@@ -15,7 +15,7 @@ from lmcourse.cli.output import print_json, quiet
 from lmcourse.course.root import find_root
 
 if TYPE_CHECKING:
-    from lmcourse.grading.lms import Person
+    from lmcourse.grading.downloads import Person
     from lmcourse.grading.result import SubmissionResult
 
 MAX_DETAILED = 5
@@ -98,7 +98,7 @@ def grade(options: Namespace) -> int:
         return _rubric(options)
     from lmcourse.cli import tables
     from lmcourse.grading.class_report import write_report
-    from lmcourse.grading.intake import ME
+    from lmcourse.grading.hand_ins import ME
 
     with quiet(options), _unpacked(options) as (paths, finish):
         results = _results(paths, options)
@@ -187,7 +187,8 @@ def _unpacked(options: Namespace) -> Iterator[tuple[Sequence[Path], Callable[[Se
     was given. Raises CourseError, before grading begins, if an archive or a table is invalid.
     """
     from lmcourse.base.unzip import unpacked
-    from lmcourse.grading.lms import download_in, fill_in, read_sheet
+    from lmcourse.grading.downloads import download_in
+    from lmcourse.grading.grade_tables import fill_in, read_sheet
 
     with unpacked(options.paths) as sources:
         downloads = [download for path in sources.paths if path.is_dir() and (download := download_in(path))]

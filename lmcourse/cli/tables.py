@@ -19,7 +19,7 @@ from lmcourse.course.progress import CORE_DONE, NotebookProgress, Progress, Stat
 if TYPE_CHECKING:
     from lmcourse.bench.bench import Bench
     from lmcourse.check_tests.results import CheckResults, MisconceptionResult
-    from lmcourse.grading.lms import Person
+    from lmcourse.grading.downloads import Person
     from lmcourse.grading.result import SubmissionResult
     from lmcourse.own_package.write import WrittenPackage
 

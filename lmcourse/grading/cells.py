@@ -21,14 +21,14 @@ from lmcourse.exercises.forbidden_names import global_names
 
 MAX_CELL_CHARS = 200_000
 
+# Largest number of characters of a line that begins like `,f x` or ends like `x?`: IPython's time for it grows with the
+# square
 MAX_SHORTHAND_CHARS = 1_000
-"""Largest number of characters of a line that begins like `,f x` or ends like `x?`: IPython's time for it grows with
-the square."""
 
 _SHORTHAND = re.compile(r"^\s*[,;]|\?\s*$")
 
+# Cell magics, without arguments, that run the cell below them like any other cell
 TRANSPARENT_MAGICS = ("%%time", "%%capture")
-"""Cell magics, without arguments, that run the cell below them like any other cell."""
 
 # IPython reads a cell again for each magic line in it: 600 lines of `!ls` take 10 s. 50 lines are enough.
 inputtransformer2.TRANSFORM_LOOP_LIMIT = 50
@@ -57,7 +57,7 @@ class Cell:
         return frozenset(global_names(compile(self.text, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)))
 
     @cached_property
-    def given(self) -> dict[str, int]:
+    def defined(self) -> dict[str, int]:
         """The names that the cell defines outside functions, each with the line of its last definition."""
         return {name: node.lineno for node in _module_level(self.tree) for name in _names_bound(node)}
 
@@ -70,7 +70,6 @@ def read_cell(number: int, source: str, answer: str = "", graded: str = "") -> C
 
 @lru_cache(maxsize=1024)
 def _python(source: str) -> tuple[str, str]:
-    """Return the Python code of a cell and, if it is not Python, the reason."""
     if len(source) > MAX_CELL_CHARS:
         return "", f"this cell has more than {MAX_CELL_CHARS:,} characters"
     if any(len(line) > MAX_SHORTHAND_CHARS and _SHORTHAND.search(line) for line in source.splitlines()):
@@ -108,12 +107,12 @@ def cells_to_run(cells: Sequence[Cell], skipped: Collection[str]) -> list[Cell]:
     """
     waiting = [cell for cell in cells if cell.text.strip() in skipped and not cell.answer and not cell.graded]
     run = [cell for cell in cells if cell not in waiting]
-    given = {name for cell in run for name in cell.given}
+    defined = {name for cell in run for name in cell.defined}
     needed = _reached([name for cell in run if cell.answer or cell.graded for name in cell.loaded], run)
-    while found := [cell for cell in waiting if (needed - given) & cell.given.keys()]:
+    while found := [cell for cell in waiting if (needed - defined) & cell.defined.keys()]:
         waiting = [cell for cell in waiting if cell not in found]
         needed |= {name for cell in found for name in cell.loaded}
-        given |= {name for cell in found for name in cell.given}
+        defined |= {name for cell in found for name in cell.defined}
     return [cell for cell in cells if cell not in waiting]
 
 
@@ -121,7 +120,7 @@ def _reached(names: Sequence[str], cells: Sequence[Cell]) -> set[str]:
     """Return these names and, recursively, all names that the cells that define them look up."""
     definitions: dict[str, list[Cell]] = {}
     for cell in cells:
-        for name in cell.given:
+        for name in cell.defined:
             definitions.setdefault(name, []).append(cell)
     reached, waiting, done = set(names), [*names], set[int]()
     while waiting:
@@ -139,9 +138,9 @@ def reaches(answer: str, cells: Sequence[Cell]) -> frozenset[str]:
     return frozenset(_reached([name for cell in own for name in cell.loaded], cells))
 
 
-def names_given(cells: Sequence[Cell]) -> Mapping[str, int]:
+def defined_names(cells: Sequence[Cell]) -> Mapping[str, int]:
     """Return the names that cells define outside functions, each with the number of the last cell that defines it."""
-    return {name: cell.number for cell in cells for name in cell.given}
+    return {name: cell.number for cell in cells for name in cell.defined}
 
 
 def _module_level(node: ast.AST) -> Iterator[ast.stmt | ast.expr]:

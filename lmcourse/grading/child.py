@@ -10,16 +10,13 @@ import __future__ as future
 
 import ast
 import asyncio
-import ctypes
 import importlib
 import inspect
 import linecache
 import os
-import platform
 import re
 import signal
 import socket
-import struct
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -45,19 +42,13 @@ from lmcourse.exercises.isolated_state import BoundedBuffer
 from lmcourse.exercises.limits import TimeLimitExceeded, time_limit
 from lmcourse.exercises.outcome import Outcome, run_case
 from lmcourse.grading.missing_answers import not_defined
+from lmcourse.grading.system_calls import deny_system_calls
 from lmcourse.grading.wire import Channel, ProtocolError, case_from_plain, failure_to_plain, outcome_to_plain
 
 KEPT_CHARS = 2_000
 
+# Line magics that are ignored, because grading does not install packages or show figures
 NO_MAGIC = ("pip", "conda", "mamba", "uv", "matplotlib")
-"""Line magics that are ignored, because grading does not install packages or show figures."""
-
-DENIED = {
-    "x86_64": (0xC000003E, 56, (319, 447, 29, 68, 165, 430, 425, 272, 250)),
-    "aarch64": (0xC00000B7, 220, (279, 447, 194, 186, 40, 430, 425, 97, 219)),
-}
-"""For each machine: the number of the architecture, the number of the system call clone, and the numbers of
-memfd_create, memfd_secret, shmget, msgget, mount, fsopen, io_uring_setup, unshare and keyctl."""
 
 _FIGURES = re.compile(r"lmcourse\.chapters\.\w+\.figures")
 _INSTALLS = re.compile(r"\s*(sudo +)?(\S*python\S* +-m +)?(pip3?|conda|mamba|uv|apt|apt-get|brew)\b")
@@ -93,34 +84,11 @@ def _send(channel: Channel, reply: Any) -> None:
         channel.send(outcome_to_plain(Outcome(failure=failure)))
 
 
-def deny_system_calls() -> None:
-    """Deny some system calls for the rest of the process: calls that get memory which `memory_used` does not count
-    (memory files, System V segments and queues, mounts), that create user namespaces, or that read the grader's keys.
-
-    This is a seccomp filter, only on Linux.
-    """
-    if sys.platform != "linux" or platform.machine() not in DENIED:
-        return
-    machine, clone, numbers = DENIED[platform.machine()]
-    load, equal, at_least, has, end = 0x20, 0x15, 0x35, 0x45, 0x06
-    allow, deny, unknown = ((end, 0, 0, result) for result in (0x7FFF0000, 0x50001, 0x50026))  # allow, EPERM, ENOSYS
-    lines = [(load, 0, 0, 4), (equal, 1, 0, machine), deny]  # deny calls in the form of another architecture
-    # deny x32; report clone3 as unknown
-    lines += [(load, 0, 0, 0), (at_least, 0, 1, 2**30), deny, (equal, 0, 1, 435), unknown]
-    lines += [part for number in numbers for part in ((equal, 0, 1, number), deny)]
-    # deny clone with CLONE_NEWUSER
-    lines += [(equal, 0, 3, clone), (load, 0, 0, 16), (has, 0, 1, 0x10000000), deny, allow]
-    program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in lines))
-    libc = ctypes.CDLL(None)
-    libc.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
-    libc.prctl(22, 2, struct.pack("HP", len(lines), ctypes.addressof(program)))  # PR_SET_SECCOMP
-
-
 class LazyFigures:
     """Delays loading the figures of a chapter until they are used, because Matplotlib is slow to load."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """Return the spec of a module of figures, to be loaded later; None for any other module."""
+        """Return the spec of a module of figures; None for any other module."""
         spec = PathFinder.find_spec(name, path) if _FIGURES.fullmatch(name) else None
         if spec is not None and spec.loader is not None:
             spec.loader = LazyLoader(spec.loader)
@@ -143,8 +111,7 @@ class Notebook:
         self.answers: dict[str, Any] = {}
 
     def start(self, text: str, files: dict[str, torch.Tensor]) -> Any:
-        """Write files into the working folder, unless the assignment's data has the name, and run the course's import
-        statements; ignore those that fail."""
+        """Write files, but not over the assignment's data, and run import statements; ignore those that fail."""
         for name, data in files.items():
             with suppress(OSError):
                 Path(name).write_bytes(bytes(data.tolist()))
@@ -176,14 +143,14 @@ class Notebook:
             "result": run.result,
         }
 
-    def again(self, name: str) -> Any:
+    def last_value(self, name: str) -> Any:
         """Use the value that the answer to an exercise has at the end of the notebook."""
         if name in self.names:
             self.answers[name] = self.names[name]
         return name in self.answers
 
     def forbidden(self, name: str, forbid: list[str]) -> Any:
-        """Return the forbidden names in the source of the answer to an exercise."""
+        """Return the forbidden names in the source of an answer."""
         with suppress(Exception):  # unusual objects can make it fail
             return [[use.name, use.line, use.number] for use in forbidden_in_source(self.answers[name], tuple(forbid))]
         return []
@@ -194,9 +161,8 @@ class Notebook:
             return outcome_to_plain(Outcome(failure=not_defined(name)))
         found = self.answers[name]
         answer = (lambda: found) if value else found
-        return outcome_to_plain(
-            run_case(answer, case_from_plain(case), name=name, seconds=seconds, forbid=tuple(forbid))
-        )
+        outcome = run_case(answer, case_from_plain(case), name=name, seconds=seconds, forbid=tuple(forbid))
+        return outcome_to_plain(outcome)
 
 
 class _Statements:

@@ -27,26 +27,21 @@ from lmcourse.grading.result import SubmissionResult
 
 TEMPLATES = Path(__file__).parent / "templates"
 
-MAX_NAME_CHARS = 48
-"""Largest number of characters of a name on the page. The table has the full name."""
-
+MAX_NAME_CHARS = 48  # largest number of characters of a name on the page. The table has the full name.
 MAX_SENTENCE_CHARS = 400
 
-MAX_WRITTEN_CHARS = 20_000
-"""Largest number of characters of one answer on a page."""
-
+MAX_WRITTEN_CHARS = 20_000  # largest number of characters of one answer on a page
 STATUSES = {"solved": "solved", "partly": "partly", "wrong": "wrong", "unanswered": "not answered"}
 
 
 @dataclass(frozen=True)
 class ExerciseRow:
-    """The results of a class in one exercise: learners by status, the mean fraction of its points, and whether it does
-    not belong to the core."""
+    """The results of a class in one exercise."""
 
     name: str
-    counts: dict[str, int]
-    share: float
-    further: bool
+    counts: dict[str, int]  # the number of learners by status
+    share: float  # the mean fraction of its points
+    further: bool  # True if it does not belong to the core
 
 
 @dataclass(frozen=True)
@@ -60,22 +55,16 @@ class Mistake:
 
 @dataclass(frozen=True)
 class Section:
-    """The part of the report on one assignment.
-
-    Attributes:
-        graded: the results whose exercises could be judged. Only they count for scores, exercises and mistakes.
-        quartiles: the scores below which a quarter, half and three quarters of the class are, if there are graded
-            results.
-    """
+    """The part of the report on one assignment."""
 
     title: str
     results: list[SubmissionResult]
-    graded: list[SubmissionResult]
+    graded: list[SubmissionResult]  # those whose exercises could be judged; only they count in all that follows
     max_score: float
-    quartiles: list[float]
+    quartiles: list[float]  # the scores below which a quarter, half and three quarters of the class are
     exercises: list[ExerciseRow]
     mistakes: list[Mistake]
-    unknown: int
+    unknown: int  # the number of wrong answers that fit no known mistake
 
     @property
     def parts(self) -> list[list[ExerciseRow]]:
@@ -135,10 +124,9 @@ def _section(assignment: str, results: Sequence[SubmissionResult]) -> Section:
         for each in graded:
             report = each.reports.get(row.name)
             if report and report.answered and not report.passed:
-                found = report.mistakes
-                for sentence in found:
+                for sentence in report.mistakes:
                     mistakes.setdefault((row.name, sentence), []).append(each.student)
-                unknown += not found
+                unknown += not report.mistakes
     return Section(
         title_of(assignment),
         ordered,

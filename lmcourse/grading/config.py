@@ -5,19 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import chdir, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from traitlets.config import Config
 
-from lmcourse.base.errors import CourseError
-from lmcourse.grading.files import NOT_COPIED
-
-NOT_IN_PATHS = "%?*["
-"""Characters of a folder's name that nbgrader reads otherwise: in the gradebook's address, and in file patterns."""
+from lmcourse.grading.files import NOT_COPIED, remove_links
+from lmcourse.grading.hand_in_time import hand_in_time
+from lmcourse.grading.stubs import STUB
 
 
 def configure(c: Config, root: Path, *, source: str = "solutions", release: str = "notebooks") -> None:
@@ -30,13 +26,9 @@ def configure(c: Config, root: Path, *, source: str = "solutions", release: str 
 
     from lmcourse.grading import pages
     from lmcourse.grading import preprocessors as ours
-    from lmcourse.grading.files import remove_links
-    from lmcourse.grading.stubs import STUB
 
-    if problem := _path_problem(root):
-        sys.exit(problem)  # of an nbgrader command, which would log an exception and go on with other settings
     _find_alembic()
-    CourseDirectory.get_existing_timestamp = _believed_timestamp
+    CourseDirectory.get_existing_timestamp = _accepted_timestamp
     c.CourseDirectory.root = str(Path(root).resolve())
     c.CourseDirectory.course_id = "lmcourse"
     c.CourseDirectory.source_directory = source
@@ -83,69 +75,18 @@ def can_encrypt() -> bool:
     return zmq.has("curve") and "transport_encryption" in KernelManager.class_trait_names()
 
 
-def nbgrader_configuration(course: Path, db: str | None = None) -> Config:
-    """Return the configuration that `nbgrader autograde` would use in a course; `db` is the address of another
-    gradebook."""
-    from nbgrader.apps.baseapp import NbGrader
-
-    if problem := _path_problem(course):
-        raise CourseError(problem)
-    config = Config()
-    configure(config, course)
-    with chdir(course):
-        app = NbGrader()
-        app.initialize([], root=str(course))
-    config.merge(app.config)
-    config.CourseDirectory.root = str(course)
-    if db is not None:
-        config.CourseDirectory.db_url = db
-    return config
-
-
-@contextmanager
-def gradebook(config: Config, *, existing: bool = False) -> Iterator[Any]:
-    """Open nbgrader's gradebook; yield None if only an `existing` one is wanted and the file does not exist, because
-    opening would create it. Raises CourseError if it cannot be opened."""
-    from nbgrader.api import Gradebook
-    from nbgrader.coursedir import CourseDirectory
-
-    directory = CourseDirectory(config=config)
-    file = directory.db_url.removeprefix("sqlite:///")
-    if existing and file != directory.db_url and not Path(file).is_file():
-        yield None
-        return
-    try:
-        book = Gradebook(directory.db_url, directory.course_id)
-    except Exception as error:  # a database, its driver or its address may raise any exception
-        raise CourseError(
-            f"The gradebook cannot be opened ({str(error).splitlines()[0]}). Put a good copy in its place, run "
-            "`nbgrader db upgrade` if nbgrader is newer than the gradebook, or name another one with --db."
-        ) from error
-    with book:
-        yield book
-
-
-def _path_problem(root: Path) -> str:
-    """Return one sentence if nbgrader misreads a character in the path of a course, or ""."""
-    path = str(Path(root).resolve())
-    found = " and ".join(char for char in NOT_IN_PATHS if char in path)
-    return found and f"nbgrader cannot work in {path}: it misreads {found} in the name of a folder. Rename the folder."
-
-
-def _believed_timestamp(course: Any, folder: str) -> datetime | None:
+def _accepted_timestamp(course: Any, folder: str) -> datetime | None:
     """Return the time at which the submission in a folder was handed in, as a method of nbgrader's `CourseDirectory`.
 
     nbgrader's own method ends the command if the text is not a date, and accepts any date.
     """
     from nbgrader.utils import parse_utc
 
-    from lmcourse.grading.intake import hand_in_time
-
     notebooks = sorted(Path(folder).glob("*.ipynb"))
-    came = hand_in_time(notebooks[0] if notebooks else Path(folder, "no.ipynb"))
-    if came.note:
-        course.log.warning("%s: %s", folder, came.note)
-    return parse_utc(came.text) if came.text else None
+    time = hand_in_time(notebooks[0] if notebooks else Path(folder, "no.ipynb"))
+    if time.note:
+        course.log.warning("%s: %s", folder, time.note)
+    return parse_utc(time.text) if time.text else None
 
 
 def _find_alembic() -> None:

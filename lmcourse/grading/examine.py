@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
@@ -27,17 +28,14 @@ from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.outcomes import outcomes_of
 from lmcourse.exercises.trial import Trial
 from lmcourse.grading import wire
-from lmcourse.grading.cells import Cell, cells_to_run, course_imports, names_given, reaches, read_cell
+from lmcourse.grading.cells import Cell, cells_to_run, course_imports, defined_names, reaches, read_cell
 from lmcourse.grading.missing_answers import is_missing, not_defined, redefined, undefined_helper, why_missing
 from lmcourse.grading.process import START_SECONDS, LostError, Settings, SubmissionProcess
 from lmcourse.report import Report
 from lmcourse.report.handed_in import SEAL, not_handed_in
 
-GRACE_SECONDS = 5.0
-"""Seconds between a request's own time limit and the killing of the process."""
-
-MAX_LOST = 8
-"""Largest number of processes that a submission may lose; a new process takes two seconds of CPU time."""
+GRACE_SECONDS = 5.0  # seconds between a request's own time limit and the killing of the process
+MAX_LOST = 8  # largest number of processes that a submission may lose; a new process takes two seconds of CPU time
 
 _UNDEFINED = re.compile(r"failed with NameError: name '(\w+)' is not defined")
 
@@ -45,29 +43,19 @@ MAX_PRINTED_CHARS, MAX_RESULT_CHARS = 2_000, 80
 
 
 @dataclass(frozen=True)
-class Submitted:
-    """A submission in the form that grading needs: its code cells, and data from the course's notebook.
-
-    Attributes:
-        answers: for each cell with an answer, by its number from 1, the name of the exercise.
-        graded: the nbgrader ids of plain tests, by cell number; these tests run without changes, in addition to the
-            answers.
-        provided: the texts of the course's own cells. Their imports always run.
-        skipped: the texts of the course's own cells that grading does not run (see `cells_to_run`).
-        file, seal: the file and the digest in the saved outputs (see `handed_in`).
-        beside: the files that were handed in beside the notebook, by name.
-    """
+class SubmittedCode:
+    """A submission in the form that grading needs: its code cells, and data from the course's notebook."""
 
     sources: tuple[str, ...]
-    answers: Mapping[int, str]
-    graded: Mapping[int, str] = field(default_factory=dict)
-    printed: Mapping[str, str] = field(default_factory=dict)
-    provided: tuple[str, ...] = ()
-    skipped: frozenset[str] = frozenset()
-    data: tuple[Path, ...] = ()
-    file: bytes = b""
-    seal: str = ""
-    beside: Mapping[str, bytes] = field(default_factory=dict)
+    answers: Mapping[int, str]  # the exercise of each cell with an answer, by the cell's number from 1
+    graded: Mapping[int, str] = field(default_factory=dict)  # the nbgrader ids of plain tests, by cell number
+    printed: Mapping[str, str] = field(default_factory=dict)  # the printed solutions, by exercise
+    provided: tuple[str, ...] = ()  # the texts of the course's own cells, whose imports always run
+    skipped: frozenset[str] = frozenset()  # those of them that grading does not run (see `cells_to_run`)
+    data: tuple[Path, ...] = ()  # the assignment's data files
+    file: bytes = b""  # the file in the saved outputs (see `handed_in`)
+    seal: str = ""  # the digest in the saved outputs
+    beside: Mapping[str, bytes] = field(default_factory=dict)  # the files handed in beside the notebook, by name
 
 
 @dataclass(frozen=True)
@@ -82,19 +70,15 @@ class CellRun:
 
 @dataclass(frozen=True)
 class Examination:
-    """The result of examining a submission: the reports by exercise, and what became of its cells, in order.
-
-    `broke_off` has a sentence for each cell or request that was stopped or left out; `failed_cell` is on the first
-    failed cell that the learner wrote or changed and that is not an answer.
-    """
+    """The result of examining a submission: the reports by exercise, and what became of its cells, in order."""
 
     reports: dict[str, Report]
     cells: tuple[CellRun, ...] = ()
-    broke_off: tuple[str, ...] = ()
-    failed_cell: str = ""
+    broke_off: tuple[str, ...] = ()  # a sentence for each cell or request that was stopped or left out
+    failed_cell: str = ""  # a sentence on the first failed cell that the learner wrote or changed, except answers
 
 
-def examine(submitted: Submitted, exercises: Sequence[Exercise], settings: Settings) -> Examination:
+def examine(submitted: SubmittedCode, exercises: Sequence[Exercise], settings: Settings) -> Examination:
     """Return the reports on these exercises of a submission, as `check(f, hidden=True)` would give them.
 
     Raises CourseError if no process can be started on this machine, or if the course's own answer fails on it.
@@ -106,22 +90,22 @@ def examine(submitted: Submitted, exercises: Sequence[Exercise], settings: Setti
         TERM.reset(term)
 
 
-def _examined(submitted: Submitted, exercises: Sequence[Exercise], settings: Settings) -> Examination:
+def _examined(submitted: SubmittedCode, exercises: Sequence[Exercise], settings: Settings) -> Examination:
     end = monotonic() + settings.total_seconds
     losses = iter(range(1, MAX_LOST))
     run = _Run(submitted, exercises, settings, end, losses)
-    run.everything()
+    run.all_cells()
     reports = {exercise.name: run.reports[exercise.name] for exercise in exercises}
     waiting = list(exercises)
     while waiting:  # exercises that need the same printed solutions share a run
         wrong = {each.name: _wrong_before(each, reports, exercises, run.cells) for each in waiting}
         names = next(filter(None, wrong.values()), ())
-        together = [each for each in waiting if wrong[each.name] == names]
+        sharing = [each for each in waiting if wrong[each.name] == names]
         waiting = [each for each in waiting if wrong[each.name] not in ((), names)]
         if names:
             printed = [submitted.printed[name] for name in names]
-            again = _Run(_with_printed(submitted, names), together, settings, end, losses, printed)
-            again.everything()
+            again = _Run(_with_printed(submitted, names), sharing, settings, end, losses, printed)
+            again.all_cells()
             earlier = [reports[name] for name in names]
             reports |= {name: _better(reports[name], report, earlier) for name, report in again.reports.items()}
     cells = tuple(run.results.get(number, CellRun()) for number in range(1, len(submitted.sources) + 1))
@@ -136,7 +120,7 @@ def _better(own: Report, again: Report, earlier: Sequence[Report]) -> Report:
     return next(filter(None, (instead_of(own, report) for report in earlier)), own)
 
 
-def _failed_cell(submitted: Submitted, run: _Run) -> str:
+def _failed_cell(submitted: SubmittedCode, run: _Run) -> str:
     course = {text.strip() for text in submitted.provided}
     for number, what in sorted(run.troubles.items()):
         own = number not in submitted.answers and number not in submitted.graded
@@ -173,7 +157,7 @@ def _all_uses(name: str, uses: Mapping[str, Sequence[str]]) -> set[str]:
     return found
 
 
-def _with_printed(submitted: Submitted, names: Collection[str]) -> Submitted:
+def _with_printed(submitted: SubmittedCode, names: Collection[str]) -> SubmittedCode:
     """Return the submission with printed solutions in the cells of these answers."""
     sources = {number: submitted.printed[name] for number, name in submitted.answers.items() if name in names}
     texts = tuple(sources.get(number, text) for number, text in enumerate(submitted.sources, 1))
@@ -189,7 +173,7 @@ class _Run:
 
     def __init__(
         self,
-        submitted: Submitted,
+        submitted: SubmittedCode,
         exercises: Sequence[Exercise],
         settings: Settings,
         end: float,
@@ -201,40 +185,35 @@ class _Run:
         self.broke_off: list[str] = []
         self.stopped: set[int] = set()
         self.troubles: dict[int, str] = {}
-        self._settings, self._end, self._losses, self._data = settings, end, losses, submitted.data
-        self._file, self._seal = submitted.file, submitted.seal
-        self._beside = submitted.beside
+        self._submitted, self._settings, self._end, self._losses = submitted, settings, end, losses
         self._exercises = {exercise.name: exercise for exercise in exercises}
         self._before = "\n".join([course_imports(submitted.provided), *before])
-        self._once = bool(before)
-        self._ask_again: set[str] = set()
-        graded = submitted.graded
+        self._ends_early = bool(before)
+        self._judge_again: set[str] = set()
+        answers, graded = submitted.answers, submitted.graded
         read = [
-            read_cell(number, text, submitted.answers.get(number, ""), graded.get(number, ""))
+            read_cell(number, text, answers.get(number, ""), graded.get(number, ""))
             for number, text in enumerate(submitted.sources, 1)
         ]
         for cell in read:
             if cell.problem:
                 self._keep(cell.number, CellRun(True, "", cell.problem))
         self.cells = cells_to_run([cell for cell in read if cell.text.strip() or cell.problem], submitted.skipped)
-        self.left_out = names_given([cell for cell in read if cell not in self.cells])
+        self.left_out = defined_names([cell for cell in read if cell not in self.cells])
 
-    def everything(self) -> None:
+    def all_cells(self) -> None:
         """Run the cells, and judge each exercise; raise CourseError as `examine` does."""
         while True:
             try:
-                process = SubmissionProcess(self._data, self._settings, self._end)
-                try:
-                    self._go_through(process)
-                finally:
-                    process.close()
+                with closing(SubmissionProcess(self._submitted.data, self._settings, self._end)) as process:
+                    self._in_one_process(process)
                 break
             except LostError:
                 if monotonic() >= self._end:
-                    self._note(f"The notebook ran longer than {self._settings.total_seconds:g} s in all.")
+                    self.broke_off.append(f"The notebook ran longer than {self._settings.total_seconds:g} s in all.")
                     break
                 if next(self._losses, None) is None:
-                    self._note(f"The notebook ended Python {MAX_LOST} times: the rest was not run.")
+                    self.broke_off.append(f"The notebook ended Python {MAX_LOST} times: the rest was not run.")
                     break
         not_run = [cell.number for cell in self.cells if cell.text.strip() and cell.number not in self.results]
         self.stopped |= {*not_run}
@@ -243,40 +222,39 @@ class _Run:
             if name not in self.reports:
                 self._judge(exercise, [Outcome(failure=not_defined(name))] * len(outcomes_of(exercise).cases))
 
-    def _go_through(self, process: SubmissionProcess) -> None:
+    def _in_one_process(self, process: SubmissionProcess) -> None:
         """Run the cells in one process, and judge each exercise once; raise LostError if the process is lost."""
         names = [each.file.name for each in self._exercises.values() if each.file]
-        contents = {**self._beside, **dict.fromkeys(names, self._file)}
+        contents = {**self._submitted.beside, **dict.fromkeys(names, self._submitted.file)}
         files = {name: torch.frombuffer(bytearray(data), dtype=torch.uint8) for name, data in contents.items() if data}
         process.ask("start", START_SECONDS, text=self._before, files=files)
         for cell in self.cells:
             if cell.text.strip() and cell.number not in self.stopped:
                 self._run_cell(process, cell)
                 if cell.answer in self._exercises and cell.answer not in self.reports:
-                    self._ask(process, self._exercises[cell.answer])
-                    if self._once and self._exercises.keys() <= self.reports.keys() and not self._ask_again:
+                    self._run_cases(process, self._exercises[cell.answer])
+                    if self._ends_early and self._exercises.keys() <= self.reports.keys() and not self._judge_again:
                         return
         # An answer, or a name that it needs, may be in a later cell.
         for name, exercise in self._exercises.items():
-            if self._is_open(name) and process.ask("again", GRACE_SECONDS, name=name):
+            if self._is_open(name) and process.ask("last_value", GRACE_SECONDS, name=name):
                 before = self.reports.pop(name, None)
-                self._ask(process, exercise)
+                self._run_cases(process, exercise)
                 if before and before.points >= self.reports[name].points:
                     self.reports[name] = before
 
     def _is_open(self, name: str) -> bool:
         """Return True if an exercise should be judged again after all cells have run."""
         report = self.reports.get(name)
-        elsewhere = any(name in cell.given for cell in self.cells if cell.answer != name)
-        return report is None or name in self._ask_again or (elsewhere and not report.answered)
+        elsewhere = any(name in cell.defined for cell in self.cells if cell.answer != name)
+        return report is None or name in self._judge_again or (elsewhere and not report.answered)
 
     def _run_cell(self, process: SubmissionProcess, cell: Cell) -> None:
         seconds = self._settings.cell_seconds
         request = {"text": cell.text, "number": cell.number, "answer": cell.answer, "seconds": seconds}
         try:
-            record = wire.record_of(
-                process.ask("cell", PATIENCE * seconds + GRACE_SECONDS, **request), "printed", "failure", "result"
-            )
+            reply = process.ask("cell", PATIENCE * seconds + GRACE_SECONDS, **request)
+            record = wire.record_of(reply, "printed", "failure", "result")
             failure = None if record["failure"] is None else wire.failure_from_plain(record["failure"])
             printed = replace_unprintable(wire.text_from(record["printed"], MAX_PRINTED_CHARS), keep="\n\t")
             result = wire.text_from(record["result"], MAX_RESULT_CHARS)
@@ -284,12 +262,12 @@ class _Run:
             lost = _lost(error)
             self.stopped.add(cell.number)
             self._keep(cell.number, CellRun(True, "", str(lost)), str(lost))
-            self._note(f"Code cell {cell.number} {lost}. It was left out.")
+            self.broke_off.append(f"Code cell {cell.number} {lost}. It was left out.")
             raise lost from None
         self._keep(cell.number, CellRun(True, printed, str(failure or ""), result))
         if failure and failure.kind == "TimeLimitExceeded":
             self.stopped.add(cell.number)
-            self._note(f"Code cell {cell.number} ran longer than {seconds:g} s and was stopped.")
+            self.broke_off.append(f"Code cell {cell.number} ran longer than {seconds:g} s and was stopped.")
 
     def _keep(self, number: int, result: CellRun, trouble: str = "") -> None:
         self.results[number] = result
@@ -297,7 +275,7 @@ class _Run:
         if result.failure:
             self.troubles[number] = trouble or f"failed with {result.failure.removesuffix('.')}"
 
-    def _ask(self, process: SubmissionProcess, exercise: Exercise) -> None:
+    def _run_cases(self, process: SubmissionProcess, exercise: Exercise) -> None:
         """Run an answer on all cases, and judge it. If the process is lost, judge the outcomes so far and raise
         LostError."""
         outcomes: list[Outcome] = []
@@ -332,17 +310,17 @@ class _Run:
             Trial(exercise, case, hidden, outcome, table.expected(case))
             for (case, hidden), outcome in zip(table.cases, outcomes, strict=True)
         ]
-        sealed = SEAL.set(self._seal)
+        sealed = SEAL.set(self._submitted.seal)
         report = judge(exercise, trials, hidden=True, forbidden=forbidden)
         SEAL.reset(sealed)
-        self._ask_again.discard(name)
+        self._judge_again.discard(name)
         if is_missing(name, outcomes):
             others = [other for other in self._exercises if other != name]
             lost = lost or why_missing(name, self.cells, self.troubles, others)
         elif undefined := undefined_helper(name, outcomes, self.cells, self.troubles):
-            self._ask_again.add(name)
+            self._judge_again.add(name)
             lost = lost or undefined
-        elif exercise.file and not self._file and report.answered and not report.passed:
+        elif exercise.file and not self._submitted.file and report.answered and not report.passed:
             lost = lost or not_handed_in(exercise.file.name)
         elif report.answered and not report.passed and not report.mistake and not lost:
             lost = redefined(name, self.cells)
@@ -352,10 +330,6 @@ class _Run:
         """Return True if the cell of an answer raises the stub's error, as a class does whose body is the answer."""
         own = [self.results[cell.number] for cell in self.cells if cell.answer == name and cell.number in self.results]
         return any(run.failure.startswith("NotImplementedError") for run in own)
-
-    def _note(self, sentence: str) -> None:
-        if sentence not in self.broke_off:
-            self.broke_off.append(sentence)
 
 
 def _lost(error: LostError | wire.ProtocolError) -> LostError:

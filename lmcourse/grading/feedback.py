@@ -1,6 +1,6 @@
 """Pack feedback pages into a zip from which Moodle and Canvas return them to the learners.
 
-Both find the learner by the beginning of a file's name, which is as in the download of the submissions (see `lms`).
+Both find the learner by the beginning of a file's name, as in the download of submissions (see `downloads`).
 Moodle: *Upload multiple feedback files in a zip*. Canvas: *Upload Submissions*, which adds the file to the comments.
 """
 
@@ -12,10 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from lmcourse.base.atomic import write_all
-from lmcourse.base.errors import CourseError
-from lmcourse.grading.config import nbgrader_configuration
-from lmcourse.grading.grader import silenced
-from lmcourse.grading.lms import MOODLE, Person
+from lmcourse.grading.downloads import MOODLE, Person
+from lmcourse.grading.gradebook import nbgrader_configuration, quiet_nbgrader
 from lmcourse.grading.result import SubmissionResult
 
 
@@ -38,7 +36,6 @@ def _pages(
 ) -> Iterator[tuple[str, bytes]]:
     """Yield the name in the zip and the page of each person whose marks are recorded."""
     from nbgrader.converters import GenerateFeedback
-    from nbgrader.converters.base import NbGraderException
     from nbgrader.coursedir import CourseDirectory
 
     config = nbgrader_configuration(course, db)
@@ -48,12 +45,8 @@ def _pages(
             continue
         directory = CourseDirectory(config=config)
         directory.assignment_id, directory.student_id = result.assignment, person.student
-        said: list[str] = []
-        try:
-            with silenced(said):
-                GenerateFeedback(coursedir=directory, config=config).start()
-        except NbGraderException as error:
-            raise CourseError(f"{person.student}: no feedback page ({' '.join(said[-1:]) or error}).") from error
+        with quiet_nbgrader(f"{person.student}: no feedback page"):
+            GenerateFeedback(coursedir=directory, config=config).start()
         folder = Path(directory.format_path(directory.feedback_directory, person.student, result.assignment))
         yield from ((name_of_page(person, page), page.read_bytes()) for page in sorted(folder.glob("*.html")))
 

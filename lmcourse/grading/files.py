@@ -6,7 +6,7 @@ import base64
 import errno
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -26,15 +26,11 @@ NOT_COPIED = [  # patterns of files that nbgrader must not copy together with a 
 MAX_ENTRIES = 20  # largest number of examined files and folders per submission
 MAX_BESIDE_BYTES = MIB  # largest size of all other files of a submission together
 
-ARCHIVE_SUFFIXES = (".zip", ".gz", ".tgz", ".tar", ".7z", ".rar", ".bz2", ".xz")
-_ARCHIVE_BEGINNINGS = (b"PK\x03\x04", b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"7z\xbc\xaf", b"Rar!")
 # Windows has neither flag; without O_NONBLOCK a pipe would block
 _OPEN_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _WHY_NOT_OPENED = {
     errno.ELOOP: "is a link to another file. Hand in the notebook itself",
-    errno.EISDIR: "is a folder. Hand in the notebook itself",
     errno.EACCES: "may not be read by the grader. Check its permissions",
-    errno.ENXIO: "is not an ordinary file. Hand in the notebook itself",  # raised for sockets
 }
 
 
@@ -51,14 +47,23 @@ def visible_in(folder: Path) -> list[Path]:
         raise UnreadableError(problem) from error
 
 
-def notebooks_in(folder: Path) -> list[Path]:
-    """Return the files in a folder whose names end in .ipynb, at most `MAX_ENTRIES`."""
-    return [path for path in visible_in(folder) if path.suffix.lower() == ".ipynb"][:MAX_ENTRIES]
+def is_notebook(path: Path) -> bool:
+    """Return True if the file's name ends in .ipynb."""
+    return path.suffix.lower() == ".ipynb"
 
 
-def folders_in(folder: Path) -> list[Path]:
-    """Return the folders in a folder, without hidden ones and `__MACOSX`, which macOS adds to zips."""
-    return [path for path in visible_in(folder) if is_folder(path) and not path.name.startswith("__")]
+def handed_in(folder: Path) -> list[Path]:
+    """Return the files in a folder, then the notebooks one folder deeper; raise `UnreadableError` if it is a link."""
+    below = [path for path in folders_in(no_link(folder)) if not path.is_symlink()]
+    found = [path for path in visible_in(folder) if path not in below]
+    return [*found, *(path for deeper in below[:MAX_ENTRIES] for path in visible_in(deeper) if is_notebook(path))]
+
+
+def folders_in(folder: Path, names: Collection[str] = ()) -> list[Path]:
+    """Return the folders in a folder, without hidden ones and `__MACOSX`, which macOS adds to zips; but with each that
+    contains a folder of these names."""
+    visible = {path for path in visible_in(folder) if is_folder(path) and not path.name.startswith("__")}
+    return sorted(visible | {path for path in folder.iterdir() if any(is_folder(path / name) for name in names)})
 
 
 def is_folder(path: Path) -> bool:
@@ -69,31 +74,12 @@ def is_folder(path: Path) -> bool:
         return False
 
 
-def why_no_notebook(folder: Path, wanted: str) -> str:
-    """Return one line that explains why a folder lacks the expected notebook, and what to do."""
-    for below in folders_in(folder)[:MAX_ENTRIES]:
-        if not below.is_symlink() and (found := notebooks_in(below)):
-            where = f"{escaped_name(below.name)}/{escaped_name(found[0].name)}"
-            return f"The notebook is one folder too deep. Move {where} to {wanted}."
-    return no_notebook_among(visible_in(folder), wanted)
-
-
-def no_notebook_among(files: Sequence[Path], wanted: str) -> str:
-    """Return one line that explains why the expected notebook is not among some files, and what to do."""
-    for path in files:
-        if path.suffix.lower() in ARCHIVE_SUFFIXES:
-            return f"{escaped_name(path.name)} is an archive. Unpack it and hand in the notebook itself, as {wanted}."
-    return f"No notebook was handed in: {wanted} is missing."
-
-
-def refuse_links(*folders: Path) -> None:
-    """Raise `UnreadableError` if a folder is a link: it could lead to another student's work."""
-    for folder in folders:
-        if folder.is_symlink():
-            problem = (
-                f"The folder {escaped_name(folder.name)} is a link. Hand in a folder that holds the notebook itself."
-            )
-            raise UnreadableError(problem)
+def no_link(folder: Path) -> Path:
+    """Return the folder; raise `UnreadableError` if it is a link, which could lead to another student's work."""
+    if folder.is_symlink():
+        name = escaped_name(folder.name)
+        raise UnreadableError(f"The folder {name} is a link. Hand in a folder that holds the notebook itself.")
+    return folder
 
 
 def read_file(path: Path) -> bytes:
@@ -111,8 +97,6 @@ def read_file(path: Path) -> bytes:
     if len(data) > MAX_FILE_BYTES:
         clear = "Clear its outputs (in JupyterLab: Kernel, Restart Kernel and Clear Outputs) and hand it in again."
         raise UnreadableError(f"{name} is larger than {MAX_FILE_BYTES // MIB} MB. {clear}")
-    if data.startswith(_ARCHIVE_BEGINNINGS) or data[257:262] == b"ustar":
-        raise UnreadableError(f"{name} is an archive, such as a zip. Unpack it and hand in the notebook itself.")
     page = data[:200].lstrip(b"\xef\xbb\xbf \t\r\n").lower().startswith((b"<!doctype html", b"<html"))
     if page or data.startswith(b"%PDF"):
         kind = "web page" if page else "PDF"
@@ -124,7 +108,7 @@ def encoded_beside(paths: Iterable[Path]) -> list[str]:
     """Return the files handed in beside a notebook, each as a line of its name and its content in Base64, as far as
     they are ordinary and within the limits."""
     found, left = [], MAX_BESIDE_BYTES
-    for path in [path for path in paths if path.suffix.lower() != ".ipynb"][:MAX_ENTRIES]:
+    for path in [path for path in paths if not is_notebook(path)][:MAX_ENTRIES]:
         with suppress(UnreadableError):
             data = read_file(path)
             if len(data) <= left and path.name.isprintable():

@@ -19,20 +19,18 @@ from lmcourse.exercises.normal_form import known_forms, normal_form
 from lmcourse.exercises.registry import exercises_beside
 from lmcourse.grading.cells import read_cell
 from lmcourse.grading.class_report import render, title_of
-from lmcourse.grading.config import nbgrader_configuration
-from lmcourse.grading.intake import Assignment, assignments
+from lmcourse.grading.gradebook import nbgrader_configuration
+from lmcourse.grading.intake import Assignment, course_assignments
 from lmcourse.grading.notebooks import read_submission
 from lmcourse.grading.restore import cells_in_notebook
 from lmcourse.grading.result import SubmissionResult
 from lmcourse.report import CaseResult, Report
 
+# Smallest number of exercises of an assignment in which a pair is alike: in one or two, chance suffices
 MIN_EXERCISES = 3
-"""Smallest number of exercises of an assignment in which a pair is alike: in one or two, chance suffices."""
-
+# Smallest number of nodes of a syntax tree that an answer adds to the stub: about five lines. Two people often write
+# the same short answer.
 MIN_NODES = 60
-"""Smallest number of nodes of a syntax tree that an answer adds to the stub: about five lines. Two people often write
-the same short answer."""
-
 MIN_DIGITS = 3  # smallest number of digits of a single wrong number: many people guess 10 or 0.5
 
 _YOURS = re.compile(r"yours:?\s+(.+)|(.+) is not it")
@@ -59,23 +57,23 @@ class Pair:
 
 def write_likeness(results: Sequence[SubmissionResult], page: Path, course: Path) -> None:
     """Write the page about a graded class; raise CourseError if the file cannot be written."""
-    sources = assignments(nbgrader_configuration(course))
+    sources = course_assignments(nbgrader_configuration(course))
     found = []
     for name in dict.fromkeys(each.assignment for each in results if each.assignment):
-        found += pairs([each for each in results if each.assignment == name], _known_forms(sources[name]))
+        found += pairs([each for each in results if each.assignment == name], _course_forms(sources[name]))
     write_all({page: render("likeness.html", pairs=found, title_of=title_of, least=MIN_EXERCISES)})
 
 
-def pairs(results: Sequence[SubmissionResult], known: Mapping[str, Mapping[str, int]]) -> list[Pair]:
+def pairs(results: Sequence[SubmissionResult], course: Mapping[str, Mapping[str, int]]) -> list[Pair]:
     """Return the pairs of learners of an assignment with likeness in several exercises, those with most first.
 
-    `known` has, for each exercise, the normal forms that count for nothing, each with its size; the stub comes first.
+    `course` has, for each exercise, the normal forms that count for nothing, each with its size; the stub comes first.
     """
     shared: dict[tuple[str, object], list[SubmissionResult]] = {}
     for each in results:
         for name, report in each.reports.items():
             if report.answered:
-                for sign in _signs(name, report, each.answers.get(name, ""), known.get(name, {})):
+                for sign in _signs(name, report, each.answers.get(name, ""), course.get(name, {})):
                     shared.setdefault((name, sign), []).append(each)
     answered = Counter(name for each in results for name, report in each.reports.items() if report.answered)
     found: dict[tuple[str, str], Pair] = {}
@@ -99,19 +97,19 @@ def _is_rare(group: int, answered: int) -> bool:
     return 2 <= group <= max(3, answered // 10) and 2 * group <= answered
 
 
-def _signs(name: str, report: Report, text: str, known: Mapping[str, int]) -> Iterable[object]:
+def _signs(name: str, report: Report, text: str, course: Mapping[str, int]) -> Iterable[object]:
     """Yield what marks an answer: its wrong results, unless they are easily had, and its normal form if it is long."""
     wrong = [case for case in report.cases if not case.passed]
-    given = {found[1] or found[2] for case in wrong if (found := _YOURS.search(f"{case.values}\n{case.message}"))}
-    digits = [re.sub(r"\D", "", each).strip("0") for each in given if _NUMBER.fullmatch(each)]
-    if (len(given) > 1 or len("".join(digits)) >= MIN_DIGITS) and not report.mistake and report.groups[1]:
+    values = {found[1] or found[2] for case in wrong if (found := _YOURS.search(f"{case.values}\n{case.message}"))}
+    digits = [re.sub(r"\D", "", each).strip("0") for each in values if _NUMBER.fullmatch(each)]
+    if (len(values) > 1 or len("".join(digits)) >= MIN_DIGITS) and not report.mistake and report.groups[1]:
         yield tuple((case.name, case.values, case.message) for case in wrong)
     form, size = _form(text, name)
-    if form not in known and size >= MIN_NODES + next(iter(known.values()), 0):
+    if form not in course and size >= MIN_NODES + next(iter(course.values()), 0):
         yield form
 
 
-def _known_forms(assignment: Assignment) -> dict[str, dict[str, int]]:
+def _course_forms(assignment: Assignment) -> dict[str, dict[str, int]]:
     """Return the normal forms of the stub, the printed solution, the variants and the known mistakes by exercise."""
     solution = read_submission(assignment.source)
     printed, found = cells_in_notebook(solution, solution), dict[str, dict[str, int]]()

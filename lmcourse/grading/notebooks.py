@@ -71,7 +71,7 @@ def new_output(kind: str, **parts: Any) -> NotebookNode:
 
 
 def error_output(name: str, sentence: str) -> NotebookNode:
-    """Return an error output. nbgrader gives a cell with it 0 points, and the feedback shows the sentence."""
+    """Return an error output. nbgrader gives its cell 0 points, and the feedback shows the sentence."""
     return new_output("error", ename=name, evalue=sentence, traceback=[f"{name}: {sentence}"])
 
 
@@ -86,8 +86,7 @@ def add_notes(nb: NotebookNode, **notes: Any) -> None:
 
 
 def fingerprint(nb: NotebookNode) -> str:
-    """Return a hash of the cells' texts. If it differs from the hash stored in a copy, the copy contains a learner's
-    work."""
+    """Return a hash of the cells' texts, which shows whether a copy contains a learner's work."""
     texts = [[cell.cell_type, cell.source] for cell in nb.cells]
     return hashlib.sha256(json.dumps(texts).encode()).hexdigest()
 
@@ -106,6 +105,21 @@ def read_submission(path: Path) -> NotebookNode:
     if problem := size_problem(notebook):
         raise UnreadableError(f"{name} {problem}")
     return notebook
+
+
+def cell_ids(path: Path) -> set[str]:
+    """Return the ids of a notebook's cells, nbgrader's too; none if the file cannot be read."""
+    try:
+        cells = read_submission(path).cells
+    except UnreadableError:
+        return set()
+    # In the course's notebooks a graded cell's nbgrader id is also its cell id, which editors keep.
+    return {str(cell["id"]) for cell in cells} | {grade_id(cell) for cell in cells}
+
+
+def grade_id(cell: NotebookNode) -> str:
+    """Return the nbgrader id of a cell, or ""."""
+    return str(cell.metadata.get("nbgrader", {}).get("grade_id", ""))
 
 
 def size_problem(notebook: NotebookNode) -> str:
@@ -145,13 +159,13 @@ def _notebook(data: Any) -> NotebookNode:
         number = escaped_name(str(version)) if isinstance(version, int) else "unknown"
         advice = "which this course does not read. Save it as format 4 and hand it in again."
         raise UnreadableError(f"has notebook format {number}, {advice}")
-    made = [_cell(cell) for cell in data["cells"]]
-    seen: set[str] = set()
-    for cell in made:
-        if cell["id"] in seen:  # the cell was copied together with its id
+    cells = [_cell(cell) for cell in data["cells"]]
+    ids: set[str] = set()
+    for cell in cells:
+        if cell["id"] in ids:  # the cell was copied together with its id
             cell["id"] = new_code_cell()["id"]
-        seen.add(cell["id"])
-    return new_notebook(cells=made, metadata=_metadata(data.get("metadata")))
+        ids.add(cell["id"])
+    return new_notebook(cells=cells, metadata=_metadata(data.get("metadata")))
 
 
 def _cell(cell: Any) -> NotebookNode:
@@ -178,8 +192,8 @@ def _cell(cell: Any) -> NotebookNode:
 
 def _metadata(metadata: Any) -> dict[str, Any]:
     # nbgrader reads its own copy again; `RestoreCells` has removed notes that a learner has forged.
-    known = metadata if isinstance(metadata, dict) else {}
-    kept = {key: _plain_values(known.get(key)) for key in (METADATA_KEY, "kernelspec")}
+    entries = metadata if isinstance(metadata, dict) else {}
+    kept = {key: _plain_values(entries.get(key)) for key in (METADATA_KEY, "kernelspec")}
     if not all(isinstance(kept["kernelspec"].get(key), str) for key in ("name", "display_name")):
         del kept["kernelspec"]
     return {key: value for key, value in kept.items() if value}
@@ -212,4 +226,4 @@ def _why_unreadable(error: Exception, data: bytes) -> str:
         return f"it is cut off in line {error.lineno}" if cut_off else f"line {error.lineno} is not JSON"
     if isinstance(error, UnicodeDecodeError):
         return "its text is not UTF-8"
-    return "it is nested too deeply" if isinstance(error, RecursionError) else "it lacks parts that every notebook has"
+    return "it lacks parts that every notebook has"

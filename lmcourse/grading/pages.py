@@ -42,14 +42,12 @@ MAX_OUTPUTS = 200
 
 MAX_OUTPUT_CHARS = 200_000
 
+# Largest number of characters of one piece of HTML or Markdown, because rendering time can grow with the square. The
+# longest piece of the course has 5,200.
 MAX_PIECE_CHARS = 6_000
-"""Largest number of characters of one piece of HTML or Markdown, because rendering time can grow with the square. The
-longest piece of the course has 5,200."""
-
+# Largest cost of all HTML and Markdown on a page (see `_work`), which takes up to 10 s. The notebooks of the course
+# have costs of up to 45,000.
 MAX_WORK = 120_000
-"""Largest cost of all HTML and Markdown on a page (see `_work`), which takes up to 10 s. The notebooks of the course
-have costs of up to 45,000."""
-
 TOO_LARGE = "… too large to be shown here"
 
 _TAGS = """
@@ -57,9 +55,9 @@ a abbr b blockquote br caption code dd del details div dl dt em h1 h2 h3 h4 h5 h
 strong sub summary sup table tbody td tfoot th thead tr u ul
 """
 TAGS = frozenset(_TAGS.split())
+# Allowed attributes. `style`, `class` and `id` are forbidden, because they could cover the page or replace formgrader's
+# own fields.
 ATTRIBUTES = frozenset({"align", "alt", "colspan", "height", "rowspan", "title", "width"})
-"""Allowed attributes. `style`, `class` and `id` are forbidden, because they could cover the page or replace
-formgrader's own fields."""
 
 _FORMATTING = re.compile(r"<(?:a|b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)\b", re.IGNORECASE)
 _GRADE_ID = re.compile(r"[\w.-]+")
@@ -94,10 +92,10 @@ class _Page:
 
     def cell(self, cell: dict[str, Any]) -> NotebookNode:
         marks = cell["metadata"].get("nbgrader")
-        known = isinstance(marks, dict) and _GRADE_ID.fullmatch(str(marks.get("grade_id")))
-        metadata = {"nbgrader": marks} if known else {}
+        has_id = isinstance(marks, dict) and _GRADE_ID.fullmatch(str(marks.get("grade_id")))
+        metadata = {"nbgrader": marks} if has_id else {}
         if cell["cell_type"] == "code":
-            graded = bool(known and marks.get("grade") and not marks.get("solution"))
+            graded = bool(has_id and marks.get("grade") and not marks.get("solution"))
             count = cell.get("execution_count")
             return new_code_cell(
                 cell["source"],

@@ -24,8 +24,9 @@ from lmcourse.base.cell_names import needed_cells
 from lmcourse.base.errors import CourseError
 from lmcourse.base.text import replace_surrogates
 from lmcourse.course.chapters import PUBLISHED
-from lmcourse.grading.files import UnreadableError, encoded_beside, read_file, refuse_links, visible_in
-from lmcourse.grading.intake import student_id_problem
+from lmcourse.grading.assignment_changes import changes, migrate, points_of
+from lmcourse.grading.files import UnreadableError, encoded_beside, no_link, read_file, visible_in
+from lmcourse.grading.hand_ins import student_id_problem
 from lmcourse.grading.notebooks import (
     BESIDE,
     add_notes,
@@ -35,7 +36,6 @@ from lmcourse.grading.notebooks import (
     problem_of,
     read_submission,
 )
-from lmcourse.grading.registered import changes, migrate, points_of
 from lmcourse.grading.restore import cells_in_gradebook, restored
 from lmcourse.grading.sandbox import choose_isolation
 from lmcourse.grading.stubs import drop_at_top_level
@@ -72,7 +72,7 @@ class SubmissionExporter(NotebookExporter):
         if problem := student_id_problem(resources["nbgrader"]["student"]):
             raise CourseError(problem)
         try:
-            refuse_links(path.parent, path.parent.parent)
+            no_link(no_link(path.parent).parent)
             notebook = read_submission(path)
             resources[BESIDE] = encoded_beside(visible_in(path.parent))
             resources["digest"] = self.digest or hashlib.sha256(read_file(path)).hexdigest()
@@ -109,10 +109,9 @@ class ExamineNotebook(NbGraderPreprocessor):  # type: ignore[misc]
         about, folders = resources["nbgrader"], self.config.CourseDirectory
         source_folder = folders.get("source_directory") or "source"
         source = Path(folders.root, source_folder, about["assignment"], f"{about['notebook']}.ipynb")
-        from lmcourse.grading.process import Settings
-
         # imported here because it loads torch, which most commands do not need
-        from lmcourse.grading.submission import examine_notebook, fill_cells
+        from lmcourse.grading.examined_notebook import examine_notebook, fill_cells
+        from lmcourse.grading.process import Settings
 
         if problem_of(nb):
             fill_cells(nb, None)

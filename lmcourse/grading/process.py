@@ -22,22 +22,20 @@ from lmcourse.course.chapters import PUBLISHED
 from lmcourse.grading.sandbox import MEMORY, Isolation, environment, memory_used, sandboxed
 from lmcourse.grading.wire import Channel, ProtocolError
 
+# The program of the process. It imports without garbage collections, which would take a sixth of the time.
 PROGRAM = "import gc; gc.disable(); from lmcourse.grading.child import main; gc.freeze(); gc.enable(); main()"
-"""The program of the process. It imports without garbage collections, which would take a sixth of the time."""
-
 START_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings for examining submissions; `private` are folders that submissions must not see, and `term` is the name
-    from which hidden cases are drawn."""
+    """Settings for examining submissions."""
 
     isolation: Isolation = "bubblewrap"
-    private: tuple[Path, ...] = ()
+    private: tuple[Path, ...] = ()  # folders that submissions must not see
     cell_seconds: float = 30.0
     total_seconds: float = 900.0
-    term: str = PUBLISHED
+    term: str = PUBLISHED  # the name from which hidden cases are drawn
 
 
 class LostError(Exception):
@@ -105,7 +103,7 @@ class SubmissionProcess:
 
     def _start(self, there: socket.socket, data: Sequence[Path], settings: Settings) -> subprocess.Popen[bytes]:
         program = [sys.executable, "-P", "-s", "-c", PROGRAM]
-        options: dict[str, Any] = {}
+        options: dict[str, Any] = {"stdin": there.fileno(), "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         if settings.isolation == "bubblewrap":
             program = sandboxed(program, data, settings.private)
         else:
@@ -115,9 +113,8 @@ class SubmissionProcess:
                 copy(path, Path(self._home.name, path.name))
             home = {"HOME": self._home.name, "TMPDIR": self._home.name}
             kept = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH") if name in os.environ}
-            options = {"cwd": self._home.name, "env": environment() | kept | home}
+            options |= {"cwd": self._home.name, "env": environment() | kept | home}
         try:
-            options |= {"stdin": there.fileno(), "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
             return subprocess.Popen(program, start_new_session=True, **options)
         except OSError as error:
             raise CourseError(f"The process of a submission does not start ({error}).") from error

@@ -34,8 +34,7 @@ class CourseCell:
 
     @property
     def texts(self) -> tuple[str, str]:
-        """Return two texts: as released to learners, without hidden tests and mark schemes, and as in the solution
-        notebook."""
+        """The text as released, without hidden tests and mark schemes, and as in the solution notebook."""
         return _NOT_RELEASED.sub("", self.source).strip(), self.source.strip()
 
     @property
@@ -45,16 +44,15 @@ class CourseCell:
         return float(self.nbgrader["points"]) if graded else None
 
 
-CourseCells = Mapping[str, CourseCell]
-"""The course's cells by nbgrader id, in order."""
+CourseCells = Mapping[str, CourseCell]  # the course's cells by nbgrader id, in order
 
 
 def cells_in_notebook(notebook: NotebookNode, released: NotebookNode | None = None) -> dict[str, CourseCell]:
     """Return the course's cells from its solution notebook, with the stubs from the release if there is one."""
-    stubs = {_grade_id(cell): cell.source for cell in released.cells} if released else {}
+    stubs = {notebooks.grade_id(cell): cell.source for cell in released.cells} if released else {}
     found = {}
     for cell in notebook.cells:
-        if name := _grade_id(cell):
+        if name := notebooks.grade_id(cell):
             marks = cell.metadata["nbgrader"] | {"cell_type": cell.cell_type}
             source = stubs.get(name, "") if marks.get("solution") else cell.source
             found[name] = CourseCell(source, cell.cell_type, marks)
@@ -64,23 +62,14 @@ def cells_in_notebook(notebook: NotebookNode, released: NotebookNode | None = No
 def cells_in_gradebook(notebook: Any) -> dict[str, CourseCell]:
     """Return the course's cells from nbgrader's `Notebook`, while its gradebook is open."""
     points = {cell.name: cell.max_score for cell in [*notebook.grade_cells, *notebook.task_cells]}
-    solutions = {cell.name for cell in notebook.solution_cells}
-    tasks = {cell.name for cell in notebook.task_cells}
+    solutions, tasks = ({cell.name for cell in cells} for cells in (notebook.solution_cells, notebook.task_cells))
     found = {}
     for cell in notebook.source_cells:
         name = cell.name
-        marks = {
-            "schema_version": 3,
-            "grade_id": name,
-            "grade": name in points and name not in tasks,
-            "solution": name in solutions,
-            "locked": cell.locked,
-            "task": name in tasks,
-            "cell_type": cell.cell_type,
-            "checksum": cell.checksum,
-        }
-        points_of = {"points": points[name]} if name in points else {}
-        found[name] = CourseCell(cell.source, cell.cell_type, marks | points_of)
+        marks = {"schema_version": 3, "grade_id": name, "cell_type": cell.cell_type, "checksum": cell.checksum}
+        marks |= {"grade": name in points and name not in tasks, "solution": name in solutions, "task": name in tasks}
+        marks |= {"locked": cell.locked} | ({"points": points[name]} if name in points else {})
+        found[name] = CourseCell(cell.source, cell.cell_type, marks)
     return found
 
 
@@ -102,7 +91,7 @@ def restored(submitted: NotebookNode, course: CourseCells, assignment: str, prob
     if too_large := notebooks.size_problem(notebook):  # restored cells count, too, because the notebook is read again
         problem = f"The notebook {too_large}"
         notebook, missing, edited = _rebuilt([], [], course)
-    ids = {_grade_id(cell) for cell in notebook.cells}
+    ids = {notebooks.grade_id(cell) for cell in notebook.cells}
     checks = [name for name in missing if name.startswith(CHECK_PREFIX)]
     absent = [name for name in checks if (answer := name.removeprefix(CHECK_PREFIX)) in course and answer not in ids]
     put_back = [name for name in missing if name not in absent]
@@ -131,13 +120,9 @@ def _rebuilt(
     return notebooks.new_notebook(cells=built, metadata={"kernelspec": KERNELSPEC}), missing, edited
 
 
-def _grade_id(cell: NotebookNode) -> str:
-    return str(cell.metadata.get("nbgrader", {}).get("grade_id", ""))
-
-
 def _claimed(cell: NotebookNode, course: CourseCells) -> str:
     """Return the id of the course's cell that this cell claims to be or, without metadata, its own cell id."""
-    name = _grade_id(cell) or str(cell.get("id", ""))
+    name = notebooks.grade_id(cell) or str(cell.get("id", ""))
     return name if name in course else ""
 
 
@@ -150,7 +135,7 @@ def _defined_by(cells: Sequence[NotebookNode], claimed: Sequence[str], course: C
     found: dict[str, int] = {}
     for place, cell in enumerate(cells) if answers else ():
         if cell.cell_type == "code" and not claimed[place]:
-            found |= dict.fromkeys(answers & read_cell(0, cell.source).given.keys(), place)
+            found |= dict.fromkeys(answers & read_cell(0, cell.source).defined.keys(), place)
     return {place: name for name, place in found.items()}
 
 
@@ -158,18 +143,17 @@ def _joined(cells: Sequence[NotebookNode], course: CourseCells) -> list[Notebook
     """Join answers that JupyterLab's "Split Cell" divided into two cells with the same nbgrader id."""
     joined: list[NotebookNode] = []
     for cell in cells:
-        before = joined[-1] if joined else None
         name = _claimed(cell, course)
-        if before and name and _is_piece(before, name, course) and _is_piece(cell, name, course):
-            joined[-1] = NotebookNode(before | {"source": f"{before.source}\n{cell.source}"})
+        pieces = [*joined[-1:], cell] if name and course[name].nbgrader["solution"] else []
+        if len(pieces) == 2 and all(_is_piece(piece, name, course) for piece in pieces):
+            joined[-1] = NotebookNode(joined[-1] | {"source": f"{joined[-1].source}\n{cell.source}"})
         else:
             joined.append(cell)
     return joined
 
 
 def _is_piece(cell: NotebookNode, name: str, course: CourseCells) -> bool:
-    is_answer = course[name].nbgrader["solution"] and _claimed(cell, course) == name
-    return bool(is_answer) and cell.cell_type == "code" and not _is_untouched(cell, course[name])
+    return cell.cell_type == "code" and _claimed(cell, course) == name and not _is_untouched(cell, course[name])
 
 
 def _is_untouched(cell: NotebookNode, original: CourseCell) -> bool:
@@ -200,23 +184,25 @@ def _places_of_originals(cells: Sequence[NotebookNode], claimed: Sequence[str], 
 
 def _cell(cell: NotebookNode, original: CourseCell | None) -> NotebookNode:
     """Return a cell with only its text, and the course's metadata if it is one of the course's cells."""
-    code, text, metadata = cell.cell_type == "code", cell.source, {}
     if original:
-        code = original.cell_type == "code"
-        text = original.source if original.nbgrader["locked"] else text
-        metadata = {"nbgrader": dict(original.nbgrader)}
-    elif cell.cell_type == "raw":
+        return _original(original, original.source if original.nbgrader["locked"] else cell.source, id=cell["id"])
+    if cell.cell_type == "code":
+        return notebooks.new_code_cell(cell.source, id=cell["id"])
+    text = cell.source
+    if cell.cell_type == "raw":
         text = "".join(f"    {line}\n" for line in text.splitlines())  # show the text literally, not as HTML
-    built = (notebooks.new_code_cell if code else notebooks.new_markdown_cell)(text, metadata=metadata, id=cell["id"])
-    if not code and original is None and "attachments" in cell:
-        built["attachments"] = cell["attachments"]
-    return built
+    pictures = {"attachments": cell["attachments"]} if "attachments" in cell else {}
+    return notebooks.new_markdown_cell(text, id=cell["id"], **pictures)
+
+
+def _original(original: CourseCell, text: str, **parts: Any) -> NotebookNode:
+    build = notebooks.new_code_cell if original.cell_type == "code" else notebooks.new_markdown_cell
+    return build(text, metadata={"nbgrader": dict(original.nbgrader)}, **parts)
 
 
 def _put_back(cells: list[NotebookNode], name: str, original: CourseCell) -> None:
     """Insert a deleted cell: a check after its answer or, if the answer is missing, too, at the end."""
-    build = notebooks.new_code_cell if original.cell_type == "code" else notebooks.new_markdown_cell
-    ids = [_grade_id(cell) for cell in cells]
+    ids = [notebooks.grade_id(cell) for cell in cells]
     answer = name.removeprefix(CHECK_PREFIX)
     place = ids.index(answer) + 1 if answer in ids else len(cells)
-    cells.insert(place, build(original.source, metadata={"nbgrader": dict(original.nbgrader)}))
+    cells.insert(place, _original(original, original.source))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from nbformat import NotebookNode
 
-from lmcourse.grading.notebooks import METADATA_KEY, NO_SCORE, NOT_RUN, problem_of
+from lmcourse.grading.intake import Submission
+from lmcourse.grading.notebooks import METADATA_KEY, NO_SCORE, NOT_RUN, grade_id, problem_of
 from lmcourse.report import REPORT_MIME, Report, check_id, exercise_of, stand_in_sentence
 
 MAX_EXPLAINED = 3
@@ -20,11 +21,8 @@ UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 @dataclass(frozen=True)
 class Lateness:
-    """Seconds after the due date and extension (0 if one of the times is not known), and the points that nbgrader
-    deducts.
-
-    `note` is one sentence if the time in `timestamp.txt` was rejected.
-    """
+    """Seconds after the due date and extension (0 if one of the times is not known), the points that nbgrader deducts,
+    and sentences about the files (see `Submission.note`)."""
 
     seconds: float = 0.0
     penalty: float = 0.0
@@ -60,43 +58,35 @@ class Mark:
 
 @dataclass(frozen=True)
 class SubmissionResult:
-    """The result of one submission: its points, and an explanation for the learner.
+    """The result of one submission: its points, and an explanation for the learner."""
 
-    Attributes:
-        student: the name of the student's folder; "me" for a learner's own notebook.
-        assignment: the id of the assignment, such as "01-floating-point"; empty if the notebook was not recognised.
-        failed: whether the grader failed, so that the points have no meaning.
-        unread: whether there was no notebook, or it could not be read.
-        broke_off: why there is no notebook, or which cells were stopped; otherwise empty.
-        edited: the exercises whose checks the learner edited; the original checks were put back.
-        further: the exercises that do not belong to the core of the assignment.
-    """
-
-    student: str
-    assignment: str
+    student: str  # the name of the student's folder; "me" for a learner's own notebook
+    assignment: str  # its id, such as "01-floating-point"; empty if the notebook was not recognised
     score: float
     max_score: float
-    exercises: dict[str, float] = field(default_factory=dict)
+    exercises: dict[str, float] = field(default_factory=dict)  # the points by exercise
     reason: str = ""
     reports: dict[str, Report] = field(default_factory=dict, repr=False)
     answers: dict[str, str] = field(default_factory=dict, repr=False)
-    failed: bool = False
-    unread: bool = False
-    broke_off: str = ""
-    edited: tuple[str, ...] = ()
+    failed: bool = False  # True if the grader failed, so that the points have no meaning
+    unread: bool = False  # True if there was no notebook, or it could not be read
+    broke_off: str = ""  # why there is no notebook, or which cells were stopped
+    edited: tuple[str, ...] = ()  # the exercises whose checks the learner edited; the original checks were put back
     late: Lateness = field(default_factory=Lateness)
-    further: frozenset[str] = frozenset()
+    further: frozenset[str] = frozenset()  # the exercises that do not belong to the core of the assignment
 
     @classmethod
-    def unrecognised(cls, student: str, problem: str) -> SubmissionResult:
+    def unrecognised(cls, submission: Submission) -> SubmissionResult:
         """Return the result of a submission that belongs to no assignment."""
-        return cls(student, "", 0.0, 0.0, reason=problem, unread=True, broke_off=problem)
+        why = submission.problem
+        return cls(submission.student, "", 0.0, 0.0, reason=why, unread=True, broke_off=why)
 
     @classmethod
-    def ungraded(cls, student: str, assignment: str, max_points: Mapping[str, float], why: str) -> SubmissionResult:
+    def ungraded(cls, submission: Submission, max_points: Mapping[str, float], why: str) -> SubmissionResult:
         """Return the result of a submission that the grader failed to grade."""
         most = {exercise_of(name): value for name, value in max_points.items()}
-        return cls(student, assignment, 0.0, sum(most.values()), dict.fromkeys(most, 0.0), why, failed=True)
+        nothing = dict.fromkeys(most, 0.0)
+        return cls(submission.student, submission.assignment.id, 0.0, sum(most.values()), nothing, why, failed=True)
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain data for `lmcourse grade --json`."""
@@ -106,38 +96,32 @@ class SubmissionResult:
 
 
 def submission_result(
-    student: str,
-    assignment: str,
+    submission: Submission,
     graded: NotebookNode,
     marks: Mapping[str, Mark],
-    max_points: Mapping[str, float],
-    late: Lateness | None = None,
+    possible: Mapping[str, float],
+    late: Lateness,
 ) -> SubmissionResult:
-    """Return the result of a submission, from its graded notebook and the marks by graded cell."""
-    own = {exercise_of(name): mark for name, mark in marks.items()}
-    most = {exercise_of(name): points for name, points in max_points.items()}
-    earned, by_hand = {name: own[name].points for name in own}, {name: own[name] for name in own if own[name].by_hand}
-    late, notes, reports = late or Lateness(), graded.metadata.get(METADATA_KEY, {}), reports_in(graded)
-    answers = {
-        name: cell.source
-        for cell in graded.cells
-        if cell.cell_type == "code"
-        and (name := cell.metadata.get("nbgrader", {}).get("grade_id")) in reports
-        and reports[name].answered
-    }
+    """Return the result of a submission, from its graded notebook and the marks and possible points by graded cell."""
+    most = {exercise_of(name): points for name, points in possible.items()}
+    earned = {exercise_of(name): mark.points for name, mark in marks.items()}
+    by_hand = {exercise_of(name): mark for name, mark in marks.items() if mark.by_hand}
+    notes, reports = graded.metadata.get(METADATA_KEY, {}), reports_in(graded)
+    texts = {grade_id(cell): cell.source for cell in graded.cells if cell.cell_type == "code"}
     return SubmissionResult(
-        student,
-        assignment,
+        submission.student,
+        submission.assignment.id,
         max(sum(earned.values()) - late.penalty, 0.0),
         sum(most.values()),
         {name: earned[name] for name in most},
-        " ".join(filter(None, [_reason(graded, earned, most, by_hand), str(late)])),
+        " ".join(filter(None, [*_reason(graded, earned, most, by_hand), str(late)])),
         reports,
-        answers,
+        {name: texts[name] for name, report in reports.items() if report.answered and name in texts},
         unread=bool(problem_of(graded)),
         broke_off=" ".join(filter(None, [problem_of(graded), *notes.get("broke_off", [])])),
         edited=tuple(_checks_and_tasks(graded, "edited")[0]),
         late=late,
+        further=submission.assignment.further,
     )
 
 
@@ -171,62 +155,65 @@ def reports_in(graded: NotebookNode) -> dict[str, Report]:
     for cell in graded.cells:
         for output in cell.get("outputs", []):
             report = read_report(output.get("data", {}).get(REPORT_MIME))
-            if report and cell.metadata.get("nbgrader", {}).get("grade_id") == check_id(report.exercise):
+            if report and grade_id(cell) == check_id(report.exercise):
                 found[report.exercise] = report
     return found
 
 
 def _reason(
     graded: NotebookNode, points: Mapping[str, float], most: Mapping[str, float], by_hand: Mapping[str, Mark]
-) -> str:
-    """Return one line that explains the points of a graded notebook; the most important cause comes first."""
+) -> Iterator[str]:
+    """Yield sentences that explain the points of a graded notebook; the most important cause comes first."""
     notes, problem = graded.metadata.get(METADATA_KEY, {}), problem_of(graded)
+    yield problem
     if problem and not any(points.values()):
-        return problem
-    unfinished = [name for name in most if points[name] < most[name]]
-    parts = [*filter(None, [problem, notes.get("failed_cell", "")]), *notes.get("broke_off", [])]
+        return
+    yield notes.get("failed_cell", "")
+    yield from notes.get("broke_off", [])
     absent = [exercise_of(name) for name in notes.get("absent", [])]
     if absent:
         names = ", ".join(f"`{name}`" for name in absent)
-        parts.append(f"This is an older copy, or cells of it were deleted: it has no exercise {names}.")
+        yield f"This is an older copy, or cells of it were deleted: it has no exercise {names}."
     if by_name := notes.get("by_name", []):
-        parts.append(f"Cells were made anew, so these answers were found by their names: {', '.join(by_name)}.")
-    if unfinished:
+        yield f"Cells were made anew, so these answers were found by their names: {', '.join(by_name)}."
+    if unfinished := [name for name in most if points[name] < most[name]]:
+        yield f"{len(most) - len(unfinished)} of {len(most)} exercises earn all their points."
         full = [name for name, mark in by_hand.items() if mark.graded is None or mark.graded >= most.get(name, 0)]
-        asked = [name for name in unfinished if name not in absent and name not in full]
-        why = {name: text for name, text in _explanations(graded).items() if name in asked and text}
-        open_ones = [name for name, text in why.items() if text == NOT_ANSWERED]
-        wrong = [f"{name}: {text}" for name, text in why.items() if text != NOT_ANSWERED]
-        parts.append(f"{len(most) - len(unfinished)} of {len(most)} exercises earn all their points.")
-        parts += wrong[:MAX_EXPLAINED]
-        if len(wrong) > MAX_EXPLAINED:
-            parts.append(f"And {len(wrong) - MAX_EXPLAINED} more; the feedback page shows each.")
-        if open_ones:
-            parts.append(f"Not answered: {', '.join(open_ones)}.")
+        yield from _lost_points(graded, [name for name in unfinished if name not in absent and name not in full])
     else:
-        parts.append("Every exercise has all its points." if by_hand else "Every check passed.")
+        yield "Every exercise has all its points." if by_hand else "Every check passed."
     if by_hand:
-        parts.append(f"Marks given by hand count: {', '.join(f'{name} {mark}' for name, mark in by_hand.items())}.")
+        yield f"Marks given by hand count: {', '.join(f'{name} {mark}' for name, mark in by_hand.items())}."
     judged: dict[tuple[str, ...], list[str]] = {}
     for name, report in reports_in(graded).items():
         if report.stand_ins:
             judged.setdefault(report.stand_ins, []).append(name)
-    parts += [f"{', '.join(names)}: {stand_in_sentence(used).replace('J', 'j', 1)}" for used, names in judged.items()]
+    for used, exercises in judged.items():
+        yield f"{', '.join(exercises)}: {stand_in_sentence(used).replace('J', 'j', 1)}"
     for note, done in (
         ("edited", "was edited, and the course's own was used"),
         ("put_back", "was deleted, and has been put back"),
     ):
         for kind, named in zip(("check cell", "question"), _checks_and_tasks(graded, note), strict=True):
             if named:
-                parts.append(f"The {kind} {done}: {', '.join(named)}.")
-    return " ".join(parts)
+                yield f"The {kind} {done}: {', '.join(named)}."
+
+
+def _lost_points(graded: NotebookNode, exercises: Collection[str]) -> Iterator[str]:
+    """Yield why these exercises lost points: the first few wrong ones, then those that were not answered."""
+    why = {name: text for name, text in _explanations(graded).items() if name in exercises and text}
+    wrong = [f"{name}: {text}" for name, text in why.items() if text != NOT_ANSWERED]
+    yield from wrong[:MAX_EXPLAINED]
+    if len(wrong) > MAX_EXPLAINED:
+        yield f"And {len(wrong) - MAX_EXPLAINED} more; the feedback page shows each."
+    if not_answered := [name for name, text in why.items() if text == NOT_ANSWERED]:
+        yield f"Not answered: {', '.join(not_answered)}."
 
 
 def _checks_and_tasks(graded: NotebookNode, note: str) -> tuple[list[str], list[str]]:
     """Return the names of the exercises whose checks are in one of grading's notes, and of the tasks in it."""
     named = [str(name) for name in graded.metadata.get(METADATA_KEY, {}).get(note, [])]
-    marks = [cell.metadata.get("nbgrader", {}) for cell in graded.cells]
-    tasks = {mark["grade_id"] for mark in marks if mark.get("task")}
+    tasks = {grade_id(cell) for cell in graded.cells if cell.metadata.get("nbgrader", {}).get("task")}
     checks = [exercise_of(name) for name in named if name not in tasks]
     return checks, [name for name in named if name in tasks]
 
@@ -248,7 +235,7 @@ def _explanation(outputs: list[NotebookNode]) -> str:
             if output.ename == NOT_RUN:
                 return ""  # the line already begins with the problem of the whole notebook
             text = str(output.evalue)
-            said = text if output.ename == NO_SCORE else f"{output.ename}: {text}" if text else str(output.ename)
+            said = text if output.ename == NO_SCORE else f"{output.ename}: {text}".removesuffix(": ")
             return f"{said.removesuffix('.')}."
         report = read_report(output.get("data", {}).get(REPORT_MIME))
         if report:

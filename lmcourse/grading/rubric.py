@@ -24,10 +24,10 @@ from lmcourse.base.atomic import write_all
 from lmcourse.base.errors import CourseError
 from lmcourse.base.text import escaped_name
 from lmcourse.grading.class_report import TEMPLATES, render, title_of
-from lmcourse.grading.config import gradebook, nbgrader_configuration
 from lmcourse.grading.files import UnreadableError
-from lmcourse.grading.intake import Assignment, Submission, assignments, find_submissions
-from lmcourse.grading.notebooks import read_submission
+from lmcourse.grading.gradebook import nbgrader_configuration, open_gradebook
+from lmcourse.grading.intake import Assignment, Submission, course_assignments, find_submissions
+from lmcourse.grading.notebooks import grade_id, read_submission
 
 _ITEM = re.compile(r"^[-*] +(\d*(?:\.\d+)?)([½¼¾]?) · +(\S.*)$", re.MULTILINE)
 _PARTS = {"": 0.0, "¼": 0.25, "½": 0.5, "¾": 0.75}
@@ -46,11 +46,11 @@ class Item(NamedTuple):
 
 @dataclass(frozen=True)
 class Question:
-    """A question that is graded by hand: its assignment, the text that learners see, and the items of its scheme."""
+    """A question that is graded by hand."""
 
     assignment: Assignment
     task: str
-    text: str
+    text: str  # what learners see
     items: tuple[Item, ...]
 
     @property
@@ -74,13 +74,13 @@ class Question:
 
 
 class Written(NamedTuple):
-    """A learner's answer, and its mark in the gradebook: items, words, whether all items were judged, and points."""
+    """A learner's answer, and its mark in the gradebook."""
 
     student: str
     text: str
-    ticked: Collection[int] = ()
+    ticked: Collection[int] = ()  # the indices of the earned items
     words: str = ""
-    done: bool = False
+    done: bool = False  # True if all items were judged
     score: float | None = None
 
 
@@ -96,10 +96,10 @@ def write_rubric(paths: Sequence[Path], task: str, page: Path, *, course: Path, 
     Raises CourseError if no assignment of the submissions has this task, or its mark scheme has no items.
     """
     config = nbgrader_configuration(course, db)
-    submissions = find_submissions(paths, assignments(config), of_class=True)
-    question = _question(task, [each.assignment for each in submissions if each.assignment])
+    submissions = find_submissions(paths, course_assignments(config), of_class=True)
+    question = _question(task, [each.assignment for each in submissions if each.recognised])
     here = [each for each in submissions if each.assignment == question.assignment]
-    with gradebook(config, existing=True) as book:
+    with open_gradebook(config, existing=True) as book:
         written = [_written(each, question, book) for each in sorted(here, key=lambda each: each.student.casefold())]
     script = Markup((TEMPLATES / "rubric.js").read_text(encoding="utf-8"))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -117,7 +117,7 @@ def marks_in(file: Path, *, course: Path, db: str | None = None) -> Callable[[],
     try:
         data = json.loads(file.read_bytes())
         about = {name: data[name] for name in ("assignment", "task", "items")}
-        question = _question(about["task"], [assignments(config)[about["assignment"]]])
+        question = _question(about["task"], [course_assignments(config)[about["assignment"]]])
         places = range(len(question.items))
         found = {
             name: ({*map(places.index, one["items"])}, one["comment"].strip()) for name, one in data["marks"].items()
@@ -129,7 +129,7 @@ def marks_in(file: Path, *, course: Path, db: str | None = None) -> Callable[[],
 
     def write() -> list[str]:
         left = []
-        with gradebook(config) as book:
+        with open_gradebook(config) as book:
             for student, (ticked, words) in found.items():
                 if here := question.recorded(book, student):
                     here[0].manual_score = sum(question.items[place].points for place in ticked)
@@ -165,10 +165,10 @@ def _written(submission: Submission, question: Question, book: Any) -> Written:
     if not here or here[0].manual_score is None:
         return Written(submission.student, text)
     lines = (here[1].comment or "").splitlines()
-    known = {item.line(earned) for item in question.items for earned in (True, False)}
-    words = "\n".join(line for line in lines if line not in known).strip()
+    item_lines = {item.line(earned) for item in question.items for earned in (True, False)}
+    words = "\n".join(line for line in lines if line not in item_lines).strip()
     ticked = [place for place, item in enumerate(question.items) if item.line(True) in lines]
-    done = len(known.intersection(lines)) == len(question.items)
+    done = len(item_lines.intersection(lines)) == len(question.items)
     return Written(submission.student, text, ticked, words, done, here[0].manual_score)
 
 
@@ -177,7 +177,7 @@ def text_below(notebook: NotebookNode, question: Question) -> str:
     the course's next cell."""
     course = {cell["id"]: cell.source.strip() for cell in read_submission(question.assignment.source).cells}
     course[question.task] = question.text
-    names = [cell.metadata.get("nbgrader", {}).get("grade_id") or cell["id"] for cell in notebook.cells]
+    names = [grade_id(cell) or cell["id"] for cell in notebook.cells]
     first = names.index(question.task) if question.task in names else len(names)
     found: list[str] = []
     for name, cell in zip(names[first:], notebook.cells[first:], strict=True):

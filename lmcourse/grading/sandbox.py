@@ -29,10 +29,9 @@ Isolation = Literal["bubblewrap", "process"]
 
 PACKAGE = Path(lmcourse.__file__).resolve().parent
 
+# The working folder inside the sandbox. It is in memory, contains only the assignment's data files, and is deleted at
+# the end.
 WORK_DIR = "/submission"
-"""The working folder inside the sandbox. It is in memory, contains only the assignment's data files, and is deleted at
-the end."""
-
 SYSTEM_PATHS = (
     *("/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/local/bin", "/usr/local/lib"),
     *("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives"),
@@ -42,18 +41,15 @@ folders in /usr, such as nbgrader's exchange in /usr/local/share, are left out."
 
 PYTHON_PATHS = ("bin", "lib", "lib32", "lib64", "pyvenv.cfg")
 
+# User ids without a name. The kernel counts processes per user, so root gives each sandbox its own id.
 USER_IDS = range(61184, 65520)
-"""User ids without a name. The kernel counts processes per user, so root gives each sandbox its own id."""
-
+# Bytes that one process may allocate, and that all processes of a submission may use together. It is the limit of a
+# check in the notebook plus torch's own memory.
 MEMORY = 5120 * MIB
-"""Bytes that one process may allocate, and that all processes of a submission may use together. It is the limit of a
-check in the notebook plus torch's own memory."""
-
 SCRATCH = 128 * MIB
 
+# Limits of one process. RLIMIT_AS is not used, because a torch built for CUDA maps several GB of libraries.
 RLIMITS = ("--core=0", "--cpu=900", f"--data={MEMORY}", f"--fsize={64 * MIB}", "--nofile=256", "--nproc=64")
-"""Limits of one process. RLIMIT_AS is not used, because a torch built for CUDA maps several GB of libraries."""
-
 PROBE_SECONDS = 60
 
 NOT_PROTECTED = (
@@ -83,10 +79,8 @@ def choose_isolation(name: str | None = None) -> Isolation:
     if name not in (None, "bubblewrap"):
         raise CourseError(f"There is no isolation {name!r}: use bubblewrap or process.")
     if problem := isolation_problem():
-        raise CourseError(
-            f"Submissions cannot be isolated here: {problem} If you trust the "
-            f"submitters, use --isolation=process; it {NOT_PROTECTED}"
-        )
+        remedy = f"If you trust the submitters, use --isolation=process; it {NOT_PROTECTED}"
+        raise CourseError(f"Submissions cannot be isolated here: {problem} {remedy}")
     return "bubblewrap"
 
 
@@ -112,10 +106,8 @@ def isolation_problem() -> str:
     if probe.returncode == 0:
         return ""
     lines = probe.stderr.decode(errors="replace").strip().splitlines() or [f"exit status {probe.returncode}"]
-    return (
-        f"bubblewrap does not work ({lines[-1]}). It needs version 0.7, user namespaces for all but root, and a course "
-        "and a Python that every user may read."
-    )
+    needs = "version 0.7, user namespaces for all but root, and a course and a Python that every user may read"
+    return f"bubblewrap does not work ({lines[-1]}). It needs {needs}."
 
 
 def memory_used(process: int) -> int:
@@ -155,11 +147,7 @@ def environment() -> dict[str, str]:
 
 def _bubblewrap(root: bool) -> list[str]:
     """Return the beginning of the command: new namespaces, and only the capabilities to change from root to another
-    user.
-
-    Users other than root need a user namespace. Root must not have one: outside the namespace it would still be root,
-    and RLIMIT_NPROC does not limit root.
-    """
+    user. Root must not have a user namespace: outside it would still be root, which RLIMIT_NPROC does not limit."""
     if shutil.which("bwrap") is None:
         raise CourseError("The program bwrap was not found.")
     # The environment is cleared before bubblewrap starts, because bubblewrap stays process 1 inside the sandbox and
@@ -211,10 +199,8 @@ def _covered(private: Iterable[Path], shown: Iterable[Path]) -> Iterator[str]:
     for folder in sorted({path.resolve() for path in private if path.is_dir()}):
         if any(folder.is_relative_to(place) for place in places):
             if within := [place for place in places if place.is_relative_to(folder)]:
-                raise CourseError(
-                    f"{folder} must be hidden from submissions, but contains {within[0]}, which they must read. "
-                    "Move one of the two."
-                )
+                why = f"but contains {within[0]}, which they must read. Move one of the two."
+                raise CourseError(f"{folder} must be hidden from submissions, {why}")
             yield from ("--perms", "0755", "--tmpfs", str(folder), "--remount-ro", str(folder))
 
 
@@ -224,10 +210,8 @@ def _python_folders() -> list[Path]:
     prefixes = [Path(prefix) for prefix in (sys.prefix, sys.base_prefix)]
     folders = _outermost([Path("/usr"), *prefixes, *(folder.resolve() for folder in prefixes)])
     if is_root(PACKAGE.parent) and (around := [one for one in folders if PACKAGE.is_relative_to(one)]):
-        raise CourseError(
-            f"The course is inside {around[0]}, which submissions must read, so they would see its solutions. Move the "
-            "course's folder elsewhere."
-        )
+        why = f"The course is inside {around[0]}, which submissions must read, so they would see its solutions."
+        raise CourseError(f"{why} Move the course's folder elsewhere.")
     return [folder for folder in _outermost([*folders, PACKAGE]) if folder != Path("/usr")]
 
 

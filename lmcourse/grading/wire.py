@@ -32,16 +32,12 @@ from lmcourse.exercises.values import Plain, to_plain
 
 LENGTH_BYTES = 4
 
-MAX_BYTES = 16 * MIB
-"""Largest number of bytes in one message; the course's messages have less than one MiB."""
-
+MAX_BYTES = 16 * MIB  # largest number of bytes in one message; the course's messages have less than one MiB
+# Largest size in bytes of a message's JSON, and of the header of its tensors, because the grader checks their contents
+# piece by piece
 MAX_JSON_BYTES = MIB // 2
-"""Largest size in bytes of a message's JSON, and of the header of its tensors, because the grader checks their contents
-piece by piece."""
-
+# Longest axis of a tensor without numbers, because a tensor of shape (2**40, 0) would fill any memory as a list
 MAX_EMPTY_AXIS = 2**16
-"""Longest axis of a tensor without numbers, because a tensor of shape (2**40, 0) would fill any memory as a list."""
-
 MAX_LINES = 100
 
 TICK_SECONDS = 0.5
@@ -155,10 +151,8 @@ def outcome_to_plain(outcome: Outcome) -> Plain:
         "value": outcome.value,
         "failure": failure_to_plain(outcome.failure) if outcome.failure else None,
         "printed": replace_surrogates(outcome.printed[:MAX_PRINTED_CHARS]),
-        "warned": _lines(outcome.warned),
-        "changed": _lines(outcome.changed),
-        "shared": _lines(outcome.shared),
         "forbidden": [[_line(use.name), _line(use.line), use.number] for use in outcome.forbidden[:MAX_LINES]],
+        **{name: _lines(getattr(outcome, name)) for name in ("warned", "changed", "shared")},
     }
 
 
@@ -172,15 +166,9 @@ def outcome_from_plain(value: Plain) -> Outcome:
         result = to_plain(record["value"])
     except TypeError as error:
         raise ProtocolError(str(error)) from error
-    return Outcome(
-        result,
-        failure,
-        text_from(record["printed"], MAX_PRINTED_CHARS),
-        _checked_lines(record["warned"]),
-        _checked_lines(record["changed"]),
-        uses_from_plain(record["forbidden"]),
-        _checked_lines(record["shared"]),
-    )
+    lines = {name: _checked_lines(record[name]) for name in ("warned", "changed", "shared")}
+    printed, forbidden = text_from(record["printed"], MAX_PRINTED_CHARS), uses_from_plain(record["forbidden"])
+    return Outcome(result, failure, printed, forbidden=forbidden, **lines)
 
 
 def failure_to_plain(failure: Failure) -> Plain:

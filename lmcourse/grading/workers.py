@@ -7,8 +7,8 @@ import hashlib
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -16,16 +16,12 @@ from multiprocessing import get_context
 from pathlib import Path
 from socket import gethostname
 from threading import Lock
-from typing import ParamSpec, TypeVar
 
 from lmcourse.base.errors import CourseError
 from lmcourse.exercises.registry import exercises_beside
-from lmcourse.grading.examine import Examination, Submitted, examine
+from lmcourse.grading.examine import Examination, SubmittedCode, examine
 from lmcourse.grading.process import Settings
 from lmcourse.grading.sandbox import PACKAGE, choose_isolation
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 CONNECT_SECONDS = 15
 
@@ -34,19 +30,15 @@ _one_at_a_time = Lock()
 
 @dataclass(frozen=True)
 class GradingOptions:
-    """Options of a grading run: how to isolate, how many submissions at once, time limits.
-
-    `scheduler` is the address of a Dask cluster to use instead of this machine; `on_progress` is called after each
-    submission with the number done and the number of all, `on_note` with each sentence about the gradebook.
-    """
+    """Options of a grading run: how to isolate, how many submissions at once, time limits."""
 
     isolation: str | None = None
     workers: int | None = None
-    scheduler: str | None = None
+    scheduler: str | None = None  # the address of a Dask cluster to use instead of this machine
     cell_seconds: float = 30.0
     total_seconds: float = 900.0
-    on_progress: Callable[[int, int], None] = lambda done, of: None
-    on_note: Callable[[str], None] = lambda sentence: None
+    on_progress: Callable[[int, int], None] = lambda done, of: None  # called after each submission
+    on_note: Callable[[str], None] = lambda sentence: None  # called with each sentence about the gradebook
 
     def settings(self, private: Sequence[Path], term: str) -> Settings:
         """Return the settings for examining submissions; raise CourseError if this machine does not support the
@@ -56,27 +48,20 @@ class GradingOptions:
         return Settings(isolation, tuple(private), self.cell_seconds, self.total_seconds, term)
 
 
-@dataclass(frozen=True)
-class Job:
-    """The data that a worker needs to examine a submission; it must have the same version of the course's code."""
+def examine_job(
+    submitted: SubmittedCode, source: Path, names: Collection[str], settings: Settings, version: str
+) -> Examination:
+    """Examine a submission with the exercises of these names beside the course's notebook `source`.
 
-    submitted: Submitted
-    source: Path
-    names: tuple[str, ...]
-    settings: Settings
-    version: str
-
-
-def examine_job(job: Job) -> Examination:
-    """Examine a submission; raise CourseError if this machine cannot, or has another version of the course."""
-    if job.version != course_version():
-        raise CourseError(
-            f"The course on {gethostname()} has version {course_version()}: install version {job.version} there."
-        )
-    exercises = [each for each in exercises_beside(job.source) if each.name in job.names]
+    Raises CourseError if this machine cannot do it, or its course has another version.
+    """
+    if version != course_version():
+        here = f"The course on {gethostname()} has version {course_version()}"
+        raise CourseError(f"{here}: install version {version} there.")
+    exercises = [each for each in exercises_beside(source) if each.name in names]
     # references use torch's global settings, so only one thread of a Dask worker may run them at a time
     with _one_at_a_time:
-        return examine(job.submitted, exercises, job.settings)
+        return examine(submitted, exercises, settings)
 
 
 @cache
@@ -90,16 +75,10 @@ def course_version() -> str:
 
 @contextmanager
 def open_executor(options: GradingOptions, jobs: int) -> Iterator[Executor]:
-    """Return an executor of worker processes, here or in a Dask cluster; a single job runs in this process."""
+    """Return an executor of worker processes, here or in a Dask cluster."""
     if options.scheduler:
         with _cluster(options.scheduler) as executor:
             yield executor
-        return
-    if jobs == 1:  # a separate process would first have to import torch and the exercises
-        from lmcourse.exercises.measured import one_thread
-
-        with one_thread():  # like a worker, because the order of a sum changes its rounding
-            yield _InThisProcess()
         return
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     workers = min(options.workers or cpus, jobs)
@@ -110,18 +89,6 @@ def open_executor(options: GradingOptions, jobs: int) -> Iterator[Executor]:
         yield executor
     finally:
         executor.shutdown(cancel_futures=True)
-
-
-class _InThisProcess(Executor):
-    """An executor that runs each job at once, in this process."""
-
-    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        future: Future[T] = Future()
-        try:
-            future.set_result(fn(*args, **kwargs))
-        except Exception as error:
-            future.set_exception(error)
-        return future
 
 
 def _start_worker() -> None:
@@ -146,8 +113,7 @@ def _cluster(address: str) -> Iterator[Executor]:
         raise CourseError(f"No Dask scheduler answers at {address} ({type(error).__name__}): start one.") from error
     with client:
         if not client.scheduler_info()["workers"]:
-            raise CourseError(
-                f"The Dask scheduler at {address} has no workers: start `dask worker {address} --nthreads 1`."
-            )
+            start = f"start `dask worker {address} --nthreads 1`"
+            raise CourseError(f"The Dask scheduler at {address} has no workers: {start}.")
         # If a worker dies, Dask gives its job to another worker.
         yield client.get_executor(pure=False, retries=1)

@@ -11,7 +11,7 @@ import pytest
 from nbformat import write
 from nbformat.v4 import new_markdown_cell, new_notebook
 
-from lmcourse.grading.config import nbgrader_configuration
+from lmcourse.grading.gradebook import nbgrader_configuration
 from tests.browser.driver import COURSE
 from tests.browser.formgrader_server import formgrader
 

@@ -10,6 +10,7 @@ import pytest
 
 from lmcourse.cli import main
 from lmcourse.grading import grader
+from lmcourse.grading.intake import Submission
 from lmcourse.grading.result import SubmissionResult
 
 
@@ -68,7 +69,7 @@ def test_a_class_with_one_unreadable_notebook_is_graded(
     course: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     results = [
-        SubmissionResult.unrecognised("ada", "It is broken."),
+        SubmissionResult.unrecognised(Submission("ada", problem="It is broken.")),
         SubmissionResult("bob", "01-floating-point", 1.0, 1.0),
     ]
     monkeypatch.setattr(grader, "grade", lambda *args, **options: results)

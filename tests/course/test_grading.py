@@ -20,8 +20,7 @@ from lmcourse.exercises.registry import exercises_of
 from tests.course.chapters import ROOT, WRITTEN
 from tests.grading.conftest import needs_bubblewrap
 
-SECONDS = 180 * len(WRITTEN)
-"""The time limit in seconds for grading the whole course, which takes a fifth of it on an idle machine."""
+SECONDS = 180 * len(WRITTEN)  # for grading the whole course, which takes a fifth of it on an idle machine
 
 pytestmark = [pytest.mark.prove, needs_bubblewrap, pytest.mark.timeout(2 * SECONDS)]
 
@@ -74,16 +73,12 @@ def resting_on_gaps(chapter: Chapter) -> set[str]:
     return {exercise.name for exercise in exercises if exercise.uses} - called
 
 
-def by_hand(chapter: Chapter) -> dict[str, float]:
-    """Return the manually graded questions, which have 0 points until then."""
+def full(chapter: Chapter) -> dict[str, float]:
+    """Return full points for exercises, and 0 for questions that are graded by hand."""
     notebook = nbformat.read(ChapterFiles.of(chapter, ROOT).solution, as_version=4)
     marks = [cell.metadata.get("nbgrader", {}) for cell in notebook.cells]
-    return {mark["grade_id"]: 0.0 for mark in marks if mark.get("task")}
-
-
-def full(chapter: Chapter) -> dict[str, float]:
-    """Return full points for exercises, and 0 for manually graded questions."""
-    return {exercise.name: float(exercise.points) for exercise in exercises_of(chapter)} | by_hand(chapter)
+    tasks = {mark["grade_id"]: 0.0 for mark in marks if mark.get("task")}
+    return {exercise.name: float(exercise.points) for exercise in exercises_of(chapter)} | tasks
 
 
 @pytest.mark.parametrize("chapter", WRITTEN, ids=lambda chapter: chapter.id)

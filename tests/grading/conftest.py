@@ -26,7 +26,7 @@ needs_bubblewrap = pytest.mark.skipif(bool(isolation_problem()), reason=isolatio
 
 @dataclass
 class Course:
-    """A separate course folder. `told` has what our last command wrote to stderr."""
+    """A separate course folder. `told` has what the last command wrote to stderr."""
 
     root: Path
     told: str = ""
@@ -46,6 +46,7 @@ class Course:
         ran = subprocess.run(
             command, cwd=self.root, env=environment, capture_output=True, text=True, timeout=1800, check=False
         )
+        self.told = ran.stderr
         assert ran.returncode == rc, (ran.returncode, ran.stdout[-2000:], ran.stderr[-4000:])
         return ran.stdout if rc == 0 else ran.stdout + ran.stderr
 
@@ -63,6 +64,16 @@ class Course:
             each["student"]: each for each in json.loads(self.run("lmcourse", "grade", "submitted", "--json", *flags))
         }
 
+    def hand_in(self, assignment: str, student: str, **answers: str) -> None:
+        """Submit the release of a notebook with these answers."""
+        (release,) = (self.root / "notebooks" / assignment).glob("*.ipynb")
+        notebook = nbformat.read(release, as_version=4)
+        for cell in notebook.cells:
+            cell.source = answers.get(cell["id"], cell.source)
+        place = self.submitted / student / assignment
+        place.mkdir(parents=True)
+        (place / release.name).write_text(json.dumps(notebook))
+
     def marks(self, assignment: str = ASSIGNMENT) -> dict[str, dict[str, float]]:
         """Return the points in the gradebook, by student and exercise."""
         from nbgrader.api import Gradebook
@@ -76,6 +87,23 @@ class Course:
                 }
                 for one in book.assignment_submissions(assignment)
             }
+
+
+CONFIG = """
+from pathlib import Path
+from lmcourse.grading.config import configure
+configure(get_config(), Path(__file__).parent)
+"""
+
+
+def own_course(root: Path, assignment: str, **sources: str) -> Course:
+    """Create a teacher's own course folder with the files `exercises.py` and the source of one notebook."""
+    folder = root / "solutions" / assignment
+    folder.mkdir(parents=True)
+    (root / "nbgrader_config.py").write_text(CONFIG)
+    for name, text in sources.items():
+        (folder / f"{name}.py").write_text(text)
+    return Course(root)
 
 
 def make_course(root: Path) -> Course:

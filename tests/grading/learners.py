@@ -1,7 +1,4 @@
-"""Make learners' notebooks: the release of notebook 01 with answers and other changes.
-
-Its open task is left out, because its check trains for longer than all other checks take together.
-"""
+"""Make learners' notebooks: the release of notebook 01 with answers and other changes, without its slow open task."""
 
 from __future__ import annotations
 

@@ -9,9 +9,7 @@ from lmcourse.grading.result import SubmissionResult
 from lmcourse.report import Report
 
 CHAPTER = "08-attention"
-NAMES = ("attention_weights", "causal_mask", "causal_attention")
-"""The names of exercises with 2, 2 and 3 points."""
-
+NAMES = ("attention_weights", "causal_mask", "causal_attention")  # the names of exercises with 2, 2 and 3 points
 MISTAKE = find_exercise("causal_mask").misconceptions[0].sentence
 
 

@@ -20,13 +20,10 @@ POINTS = {
 }
 HALF = dict([*POINTS.items()][:5])
 
-SECONDS = 8
-"""The time limit of a cell in seconds."""
-
+SECONDS = 8  # the time limit of a cell in seconds
+# Learners who are also graded by nbgrader. Both ways examine in the same way, but they read submissions and restore
+# cells differently.
 BOTH_WAYS = ("mistaken", "deleted", "muddled", "moved", "bare", "late")
-"""Learners who are also graded by nbgrader. Both ways examine in the same way, but they read submissions and restore
-cells differently."""
-
 IPYTHON = r"""
 %matplotlib inline
 !pip install \

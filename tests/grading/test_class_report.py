@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 
-from lmcourse.base.errors import CourseError
 from lmcourse.grading.class_report import sections_of, write_report
 from lmcourse.grading.result import Lateness, SubmissionResult
 from lmcourse.report import Report
@@ -58,18 +57,14 @@ def test_page_counts_each_exercise(tmp_path: Path) -> None:
     ]
 
 
-def test_page_shows_numbers_of_the_whole_class(tmp_path: Path) -> None:
-    tiles = {tile.dt.text: tile.dd.text for tile in page_of(small_class(), tmp_path).select(".tiles div")}  # type: ignore[union-attr]
-    assert tiles == {"submissions": "6", "graded": "5", "median of 7 points": "3", "quartiles": "2 – 5"}
-
-
 def test_page_shows_core_and_further(tmp_path: Path) -> None:
     last = frozenset(NAMES[2:])
     page = page_of([replace(each, further=last) for each in small_class()], tmp_path)
     rows = [row.th.text for row in page.select("tbody tr")]  # type: ignore[union-attr]
     assert rows == ["attention_weights", "causal_mask", "Further", "causal_attention"]
     tiles = {tile.dt.text: tile.dd.text for tile in page.select(".tiles div")}  # type: ignore[union-attr]
-    assert tiles["solved the core"] == "1", "only Ada solved both"
+    assert tiles.pop("solved the core") == "1", "only Ada solved both"
+    assert tiles == {"submissions": "6", "graded": "5", "median of 7 points": "3", "quartiles": "2 – 5"}
 
 
 def test_known_mistakes_count_with_any_text_after_the_sentence(tmp_path: Path) -> None:
@@ -85,11 +80,6 @@ def test_known_mistakes_count_with_any_text_after_the_sentence(tmp_path: Path) -
     assert known.p is not None
     assert known.p.text == "Bo, Di"
     assert "2 answers fail a check and fit no known mistake." in page.text
-
-
-def test_a_mistake_in_a_solved_exercise_is_not_counted() -> None:
-    passed = Report(NAMES[0], 2.0, 2, True, (), mistake=MISTAKE)
-    assert sections_of([result("Ada", passed)])[0].mistakes == []
 
 
 def test_marks_by_hand_decide_what_is_solved() -> None:
@@ -191,32 +181,3 @@ def test_no_cell_of_the_table_is_a_formula(text: str, tmp_path: Path) -> None:
         cells = [cell for row in csv.reader(io.StringIO(data, newline=""), delimiter=delimiter) for cell in row]
         assert cells
         assert not [cell for cell in cells if cell.lstrip(' \t\r\n"').startswith(tuple("=+-@＝＋－＠"))]
-
-
-def test_a_new_report_replaces_only_the_old_report(tmp_path: Path) -> None:
-    folder = tmp_path / "new" / "report"
-    write_report(small_class(), folder)
-    (folder / "mine.txt").write_text("keep")
-    paths = write_report(small_class()[:2], folder)
-    assert [path.name for path in paths] == ["report.html", "students.csv"]
-    assert sorted(path.name for path in folder.iterdir()) == ["mine.txt", "report.html", "students.csv"]
-    assert len(rows_of(folder)) == 2
-
-
-def test_no_file_changes_if_the_table_cannot_be_replaced(tmp_path: Path) -> None:
-    write_report(small_class(), tmp_path)
-    old = (tmp_path / "report.html").read_bytes()
-    (tmp_path / "students.csv").unlink()
-    (tmp_path / "students.csv").mkdir()  # a folder with this name prevents moving the file
-    with pytest.raises(CourseError, match=r"students\.csv cannot be written: Is a directory\. Close it") as told:
-        write_report(small_class()[:1], tmp_path)
-    assert "\n" not in str(told.value)
-    assert (tmp_path / "report.html").read_bytes() == old
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "students.csv"]
-
-
-def test_folder_that_is_a_file_is_reported_in_one_line(tmp_path: Path) -> None:
-    (tmp_path / "report").write_text("mine")
-    with pytest.raises(CourseError, match=r"report cannot be written: File exists"):
-        write_report(small_class(), tmp_path / "report")
-    assert (tmp_path / "report").read_text() == "mine"

@@ -21,12 +21,6 @@ def test_nbgrader_finds_alembic_without_an_active_environment(tmp_path: Path, mo
     assert shutil.which("alembic")
 
 
-def test_a_folder_whose_name_nbgrader_misreads_is_refused(tmp_path: Path) -> None:
-    for name in ("c%20x", "c[1]", "c?x"):
-        with pytest.raises(SystemExit, match=r"it misreads .+ in the name of a folder\. Rename the folder\."):
-            configure(Config(), tmp_path / name)
-
-
 def test_configuration_does_not_load_torch(tmp_path: Path) -> None:
     """JupyterLab reads the configuration at every start."""
     code = "import sys; from traitlets.config import Config; from pathlib import Path; "

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
-import nbformat
 import pytest
 
 from lmcourse.exercises.released import read_released
 from tests.authoring.tiny import IN_PARTS
-from tests.grading.conftest import Course, needs_bubblewrap
+from tests.grading.conftest import Course, needs_bubblewrap, own_course
 
 pytestmark = [pytest.mark.prove, needs_bubblewrap, pytest.mark.timeout(1200)]
 
-CONFIG = """
-from pathlib import Path
-from lmcourse.grading.config import configure
-configure(get_config(), Path(__file__).parent)
-"""
 NAME = "w1-tiny"
 DOUBLE = "def double(x):\n    return 2 * x"
 
@@ -25,24 +17,10 @@ DOUBLE = "def double(x):\n    return 2 * x"
 @pytest.fixture(scope="module")
 def teacher(tmp_path_factory: pytest.TempPathFactory) -> Course:
     """A teacher's course: the core of one notebook."""
-    course = Course(tmp_path_factory.mktemp("teacher"))
-    (course.root / "nbgrader_config.py").write_text(CONFIG)
-    folder = course.root / "solutions" / NAME
-    folder.mkdir(parents=True)
-    (folder / "exercises.py").write_text("from tests.authoring.tiny import EXERCISES\n")
-    (folder / "tiny.py").write_text(IN_PARTS)
+    exercises = "from tests.authoring.tiny import EXERCISES\n"
+    course = own_course(tmp_path_factory.mktemp("teacher"), NAME, exercises=exercises, tiny=IN_PARTS)
     course.run("lmcourse", "--course", ".", "build", "--core")
     return course
-
-
-def hand_in(course: Course, student: str, **answers: str) -> None:
-    """Submit the release with these answers."""
-    notebook = nbformat.read(course.root / "notebooks" / NAME / "tiny.ipynb", as_version=4)
-    for cell in notebook.cells:
-        cell.source = answers.get(cell["id"], cell.source)
-    place = course.submitted / student / NAME / "tiny.ipynb"
-    place.parent.mkdir(parents=True)
-    place.write_text(json.dumps(notebook))
 
 
 def test_core_is_graded_both_ways_and_further_after_a_plain_build(teacher: Course) -> None:
@@ -50,8 +28,8 @@ def test_core_is_graded_both_ways_and_further_after_a_plain_build(teacher: Cours
     assert "core alone" in teacher.run("lmcourse", "--course", ".", "build", "--check", rc=1)
     released = read_released(teacher.root / "notebooks" / NAME / "tiny.ipynb")
     assert [one.name for one in released] == ["double"]
-    hand_in(teacher, "unsolved")
-    hand_in(teacher, "solved", double=DOUBLE)
+    teacher.hand_in(NAME, "unsolved")
+    teacher.hand_in(NAME, "solved", double=DOUBLE)
     results = teacher.grade("--record")
     scores = {name: (one["score"], one["max_score"]) for name, one in results.items()}
     assert scores == {"unsolved": (0.0, 2.0), "solved": (2.0, 2.0)}
@@ -66,7 +44,7 @@ def test_core_is_graded_both_ways_and_further_after_a_plain_build(teacher: Cours
     assert told.startswith(
         f"{NAME} has recorded marks. The next `lmcourse grade … --record` changes the gradebook: `half`"
     )
-    hand_in(teacher, "late", double=DOUBLE, half="half = 1 / 2")
+    teacher.hand_in(NAME, "late", double=DOUBLE, half="half = 1 / 2")
     results = teacher.grade("--record", "--report", "report")
     assert f"{NAME}: `half` is new in the notebook and counts 1 point.\n" in teacher.told
     assert results["solved"]["reason"].startswith(

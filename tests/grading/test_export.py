@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lmcourse.grading.config import nbgrader_configuration
+from lmcourse.grading.gradebook import nbgrader_configuration
 from tests.grading.conftest import Course
 from tests.grading.learners import REPOSITORY
 

@@ -10,7 +10,7 @@ import nbformat
 import pytest
 
 from lmcourse.exercises import case
-from lmcourse.grading.examine import Submitted, examine
+from lmcourse.grading.examine import SubmittedCode, examine
 from lmcourse.grading.notebooks import HANDED_IN, METADATA_KEY, read_submission
 from lmcourse.grading.process import Settings
 from lmcourse.grading.restore import restored
@@ -74,6 +74,6 @@ def test_an_answer_reads_the_handed_in_file(isolation: Any, tmp_path: Path) -> N
     size = exercise("size", lambda: 5, case("one"), file=example)
     text = 'def size():\n    return len(open("model.bin", "rb").read())'
     for file, points, diagnosis in ((b"abcde", 4.0, ""), (b"abc", 0.0, ""), (b"", 0.0, "holds no model.bin")):
-        report = examine(Submitted((text,), {1: "size"}, file=file), [size], Settings(isolation)).reports["size"]
+        report = examine(SubmittedCode((text,), {1: "size"}, file=file), [size], Settings(isolation)).reports["size"]
         assert report.points == points
         assert diagnosis in report.diagnosis

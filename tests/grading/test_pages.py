@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,13 @@ from nbformat import from_dict, write
 from traitlets.config import Config
 
 from lmcourse.grading import pages
-from lmcourse.grading.config import configure, nbgrader_configuration
-from lmcourse.grading.notebooks import new_code_cell, new_markdown_cell, new_notebook, new_output
+from lmcourse.grading.config import configure
+from lmcourse.grading.gradebook import nbgrader_configuration
+from lmcourse.grading.notebooks import new_code_cell, new_notebook, new_output
 from lmcourse.grading.pages import CleanForDisplay, FeedbackExporter
 from lmcourse.report import REPORT_MIME, CaseResult, Report, check_id
-from tests.grading.tiny_course import ASSIGNMENT, NAME, POINTS, Course
+from tests.grading.conftest import Course
+from tests.grading.learners import REPOSITORY
 
 pytestmark = pytest.mark.prove
 
@@ -267,40 +270,39 @@ def test_large_results_are_shown_as_text(exporter: HTMLExporter) -> None:
 
 
 def test_nbgrader_writes_feedback_without_warnings(tmp_path: Path) -> None:
-    """The test runs the real command on a real gradebook with two cells of a learner and a manual mark."""
+    """The real command runs on a real gradebook with two cells of a learner and a comment."""
     from nbgrader.api import Gradebook
 
     course = Course(tmp_path.resolve())
+    shutil.copy(REPOSITORY / "nbgrader_config.py", course.root)
+    (course.root / "solutions").mkdir()
     nbgrader_configuration(course.root)  # finds alembic, which creates gradebooks
     with Gradebook(f"sqlite:///{tmp_path}/gradebook.db", "lmcourse") as book:
-        book.add_assignment(ASSIGNMENT)
-        book.add_notebook("tiny", ASSIGNMENT)
-        book.add_grade_cell(check_id("one"), "tiny", ASSIGNMENT, max_score=POINTS, cell_type="code")
-        book.add_solution_cell("one", "tiny", ASSIGNMENT)
+        book.add_assignment("01-tiny")
+        book.add_notebook("tiny", "01-tiny")
+        book.add_grade_cell(check_id("one"), "tiny", "01-tiny", max_score=2, cell_type="code")
+        book.add_solution_cell("one", "tiny", "01-tiny")
         book.add_student("ada")
-        book.add_submission(ASSIGNMENT, "ada")
-        book.find_grade(check_id("one"), "tiny", ASSIGNMENT, "ada").auto_score = 1.0
-        book.find_comment("one", "tiny", ASSIGNMENT, "ada").manual_comment = "Almost! <script>owned</script>"
+        book.add_submission("01-tiny", "ada")
+        book.find_grade(check_id("one"), "tiny", "01-tiny", "ada").auto_score = 1.0
+        book.find_comment("one", "tiny", "01-tiny", "ada").manual_comment = "Almost! <script>owned</script>"
         book.db.commit()
     answer = {"nbgrader": {"grade": False, "solution": True, "locked": False, "grade_id": "one"}}
     result = new_output("execute_result", data={REPORT_MIME: REPORT.to_json(), "text/plain": "1"})
     cells = [
-        new_markdown_cell("# Tiny"),
         new_code_cell("def one(n): return 3", metadata=answer),
         new_code_cell("check(one)", metadata=marks(check_id("one")), outputs=[result]),
     ]
-    course.graded("ada").parent.mkdir(parents=True)
-    write(new_notebook(cells=cells), course.graded("ada"))
-    ran = course.nbgrader("generate_feedback", ASSIGNMENT)
-    assert ran.returncode == 0, ran.stderr
-    assert [line for line in ran.stderr.splitlines() if "| INFO]" not in line and line] == []
-    drawn = course.feedback("ada")
+    folder = course.root / "autograded" / "ada" / "01-tiny"
+    folder.mkdir(parents=True)
+    write(new_notebook(cells=cells), folder / "tiny.ipynb")
+    course.run("nbgrader", "generate_feedback", "01-tiny")
+    assert [line for line in course.told.splitlines() if "| INFO]" not in line and line] == []
+    drawn = (course.root / "feedback" / "ada" / "01-tiny" / "tiny.html").read_text()
     assert attacks_in(drawn) == []
     soup = BeautifulSoup(drawn, "html.parser")
     [link] = soup.select("#toc a[href^='#check_']")
     assert link.text == "one"
     assert soup.select(f'a[name="{str(link["href"])[1:]}"]')
-    assert "(Score: 1.0 / 2.0)" in soup.text
-    assert "Almost!" in soup.text
-    assert "one(1234567)" in soup.text
-    assert NAME.removesuffix(".ipynb") in soup.select("title")[0].text
+    for text in ("(Score: 1.0 / 2.0)", "Almost!", "one(1234567)"):
+        assert text in soup.text

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import textwrap
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -25,7 +23,7 @@ pytestmark = [pytest.mark.prove, needs_bubblewrap]
 SECRET = "planted secret"
 
 PREAMBLE = """
-import json, os, socket, sys
+import json, os, sys
 from pathlib import Path
 def trying(act):
     try:
@@ -55,17 +53,6 @@ def test_exercises_of_the_course_are_not_in_the_sandbox() -> None:
     found = inside(f"result = sorted(str(p) for p in Path({str(PACKAGE)!r}).glob('chapters/*/exercises/**/*'))")
     assert found == []
     assert inside("import lmcourse.chapters.capstone.figures, lmcourse.notebook\nresult = 'imported'") == "imported"
-
-
-def test_the_graders_environment_is_not_in_the_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GRADER_TOKEN", SECRET)
-    code = """
-    seen = [dict(os.environ)]
-    for place in Path("/proc").glob("[0-9]*/environ"):
-        seen.append(str(trying(place.read_bytes)))
-    result = str(seen)
-    """
-    assert SECRET not in inside(code)
 
 
 def test_only_the_working_folder_can_be_written() -> None:
@@ -105,27 +92,6 @@ def test_private_folder_in_a_visible_folder_is_hidden() -> None:
         private.rmdir()
     with pytest.raises(CourseError, match=f"{PACKAGE.name} must be hidden from submissions"):
         sandboxed([sys.executable], private=(PACKAGE,))
-
-
-def test_the_sandbox_has_no_network() -> None:
-    server = socket.create_server(("127.0.0.1", 0))
-    abstract = socket.socket(socket.AF_UNIX)
-    abstract.bind(f"\0lmcourse-{os.getpid()}")
-    abstract.listen()
-    visits: list[Any] = []
-    threading.Thread(target=lambda: visits.append(server.accept()), daemon=True).start()
-    code = f"""
-    def connect(family, address):
-        with socket.socket(family) as line:
-            line.settimeout(1)
-            line.connect(address)
-        return "connected"
-    result = [trying(lambda: connect(socket.AF_INET, ("127.0.0.1", {server.getsockname()[1]}))),
-              trying(lambda: connect(socket.AF_INET, ("192.0.2.1", 80))),
-              trying(lambda: connect(socket.AF_UNIX, "\\0lmcourse-{os.getpid()}"))]
-    """
-    assert "connected" not in inside(code)
-    assert visits == []
 
 
 def test_submissions_run_without_root_and_capabilities() -> None:

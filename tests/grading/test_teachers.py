@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +12,9 @@ import pytest
 from nbformat import NotebookNode
 
 from lmcourse.grading.notebooks import new_code_cell, new_markdown_cell, new_notebook
-from tests.grading.conftest import Course, needs_bubblewrap
+from tests.grading.conftest import Course, needs_bubblewrap, own_course
 
 pytestmark = [pytest.mark.prove, needs_bubblewrap, pytest.mark.timeout(2400)]
-
-CONFIG = """
-from pathlib import Path
-from lmcourse.grading.config import configure
-configure(get_config(), Path(__file__).parent)
-"""
 
 EXERCISES = """
 from lmcourse.exercises import Exercise, case
@@ -106,27 +101,12 @@ def plain_notebook() -> NotebookNode:
 @pytest.fixture(scope="module")
 def teacher(tmp_path_factory: pytest.TempPathFactory) -> Course:
     """The built course with two assignments."""
-    course = Course(tmp_path_factory.mktemp("teacher"))
-    (course.root / "nbgrader_config.py").write_text(CONFIG)
-    own, ready = (course.root / "solutions" / name for name in ("w1-warmup", "w2-plain"))
-    own.mkdir(parents=True)
-    (own / "exercises.py").write_text(EXERCISES)
-    (own / "warmup.py").write_text(SOURCE)
-    ready.mkdir()
-    nbformat.write(plain_notebook(), ready / "plain.ipynb")
+    course = own_course(tmp_path_factory.mktemp("teacher"), "w1-warmup", exercises=EXERCISES, warmup=SOURCE)
+    (course.root / "solutions" / "w2-plain").mkdir()
+    nbformat.write(plain_notebook(), course.root / "solutions" / "w2-plain" / "plain.ipynb")
     course.run("lmcourse", "--course", ".", "build")
     course.run("nbgrader", "generate_assignment", "w2-plain")
     return course
-
-
-def hand_in(course: Course, assignment: str, name: str, student: str, **answers: str) -> None:
-    """Submit the release with these answers."""
-    release = nbformat.read(course.root / "notebooks" / assignment / f"{name}.ipynb", as_version=4)
-    for cell in release.cells:
-        cell.source = answers.get(cell["id"], cell.source)
-    place = course.submitted / student / assignment
-    place.mkdir(parents=True)
-    (place / f"{name}.ipynb").write_text(json.dumps(release))
 
 
 DOUBLE = {
@@ -145,8 +125,8 @@ TRIPLE = {
 
 def test_own_exercises_and_plain_tests_are_graded_both_ways(teacher: Course) -> None:
     for student, (answer, _) in DOUBLE.items():
-        hand_in(teacher, "w1-warmup", "warmup", student, double=answer)
-        hand_in(teacher, "w2-plain", "plain", student, triple=TRIPLE[student][0])
+        teacher.hand_in("w1-warmup", student, double=answer)
+        teacher.hand_in("w2-plain", student, triple=TRIPLE[student][0])
     command = ("lmcourse", "--course", ".", "grade", "submitted", "--json", "--record", "--cell-seconds", "3")
     results = {(each["student"], each["assignment"]): each for each in json.loads(teacher.run(*command))}
     ours = {name: teacher.marks(name) for name in ("w1-warmup", "w2-plain")}
@@ -171,24 +151,13 @@ def test_release_has_only_what_a_check_needs(teacher: Course) -> None:
     assert "def _double" not in text
 
 
-def test_term_table_has_one_row_per_learner(teacher: Course) -> None:
-    teacher.run("nbgrader", "export", "--exporter=lmcourse.grading.export.TermTable", "--to", "term.csv")
-    header, first, *_ = (teacher.root / "term.csv").read_text().splitlines()
-    assert header.replace('"', "") == "student_id,last_name,first_name,w1-warmup,w2-plain,total,max_score"
-    assert first == '"ada","","",4,3.5,7.5,14'
-
-
 def test_exercises_that_cannot_be_loaded_are_reported_in_one_line(teacher: Course, tmp_path: Path) -> None:
-    course = Course(tmp_path / "copy")
-    (course.root / "solutions" / "w1-warmup").mkdir(parents=True)
-    (course.root / "nbgrader_config.py").write_text(CONFIG)
-    for name in ("warmup.py", "warmup.ipynb"):
-        text = (teacher.root / "solutions" / "w1-warmup" / name).read_text()
-        (course.root / "solutions" / "w1-warmup" / name).write_text(text)
-    (course.root / "solutions" / "w1-warmup" / "exercises.py").write_text("EXERCISES = (1 / 0,)")
-    place = course.submitted / "ada" / "w1-warmup"
-    place.mkdir(parents=True)
-    (place / "warmup.ipynb").write_text((teacher.root / "notebooks" / "w1-warmup" / "warmup.ipynb").read_text())
+    course = own_course(tmp_path, "w1-warmup", exercises="EXERCISES = (1 / 0,)")
+    for folder in ("solutions", "notebooks"):
+        shutil.copytree(
+            teacher.root / folder, tmp_path / folder, dirs_exist_ok=True, ignore=lambda *_: ["exercises.py"]
+        )
+    course.hand_in("w1-warmup", "ada")
     said = course.run("lmcourse", "--course", ".", "grade", "submitted", rc=2)
     assert "exercises.py" in said
     assert "ZeroDivisionError" in said

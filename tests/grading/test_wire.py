@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 import socket
-import struct
 import threading
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lmcourse.exercises.cases import Case, case, script
 from lmcourse.exercises.failure import Failure
@@ -67,22 +65,16 @@ def test_a_sent_value_is_received_unchanged(value: Any) -> None:
     assert same(decode(encode(value)), value) or repr(decode(encode(value))) == repr(value)
 
 
-@pytest.mark.parametrize("value", [object(), {"x": object()}, torch.ones(2, device="meta"), "\ud800", {1.5: {2}}])
-def test_value_that_is_not_plain_is_not_sent(value: Any) -> None:
-    with pytest.raises(ProtocolError):
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        *((value, None) for value in (object(), {"x": object()}, torch.ones(2, device="meta"), "\ud800", {1.5: {2}})),
+        *((value, "too many") for value in (torch.zeros(MAX_BYTES // 4 + 1), "x" * (3 * 2**20))),
+    ],
+)
+def test_value_that_is_not_plain_or_too_large_is_not_sent(value: Any, told: str | None) -> None:
+    with pytest.raises(ProtocolError, match=told):
         encode(value)
-
-
-@pytest.mark.parametrize("value", [torch.zeros(MAX_BYTES // 4 + 1), "x" * (3 * 2**20)])
-def test_value_that_is_too_large_is_not_sent(value: Any) -> None:
-    with pytest.raises(ProtocolError, match="too many"):
-        encode(value)
-
-
-@given(st.binary(max_size=200))
-def test_any_bytes_give_a_value_or_a_protocol_error(message: bytes) -> None:
-    with suppress(ProtocolError):
-        decode(message)
 
 
 @pytest.mark.parametrize("place", range(0, 120, 12))
@@ -94,38 +86,10 @@ def test_changed_bytes_give_a_value_or_a_protocol_error(place: int) -> None:
             decode(changed)
 
 
-def message_of(text: str, numbers: bytes = b"") -> bytes:
-    return struct.pack("<I", len(text.encode())) + text.encode() + numbers
-
-
-@pytest.mark.parametrize(
-    "message",
-    [
-        message_of("[" * 100_000),
-        message_of('{"tensor": "t0", "order": [0], "grad": false}'),
-        message_of('{"dict": [[[1], 2]]}'),
-        message_of('{"dict": [["a", 1], ["a", 2]]}'),
-        message_of('{"exec": "import os"}'),
-        message_of("1" * 5000),
-        message_of("null", struct.pack("<Q", 2**60)),
-        struct.pack("<I", 2**31) + b"{}",
-    ],
-    ids=range(8),
-)
-def test_invalid_messages_raise_protocol_error(message: bytes) -> None:
-    with pytest.raises(ProtocolError):
-        decode(message)
-
-
 def test_a_sent_outcome_is_received_unchanged() -> None:
     got = outcome_from_plain(decode(encode(outcome_to_plain(OUTCOME))))
     assert same(got.value, OUTCOME.value)
-    assert (got.printed, got.warned, got.changed, got.forbidden) == (
-        OUTCOME.printed,
-        OUTCOME.warned,
-        OUTCOME.changed,
-        OUTCOME.forbidden,
-    )
+    assert replace(got, value=None) == replace(OUTCOME, value=None)
     failed = Outcome(failure=Failure(("ValueError", "Exception"), "no bits", "return x / y", 3, "a cause", ("push",)))
     assert outcome_from_plain(decode(encode(outcome_to_plain(failed)))) == failed
 

@@ -23,13 +23,9 @@ START = "\n".join(
 )
 """The first cell. Demonstration cells are left out, so that a run takes only the time of the attack."""
 
-WRONG = "return -12345.678"
-"""The body of an answer that is wrong in all cases of all exercises."""
-
+WRONG = "return -12345.678"  # the body of an answer that is wrong in all cases of all exercises
+# The grade id of a test with `assert`, as in teachers' own notebooks. Such a test does not protect marks: see `School`.
 PLAIN = "plain_test"
-"""The grade id of a test with `assert`, as in teachers' own notebooks. Such a test does not protect marks: see
-`School`."""
-
 TRYING = """
 import ctypes
 libc = ctypes.CDLL(None, use_errno=True)
@@ -49,24 +45,14 @@ Edit = Callable[[NotebookNode], None]
 
 @dataclass(frozen=True)
 class Attack:
-    """One attacker.
+    """One attacker. None of the answers is right, so every point is a success for the attacker."""
 
-    Attributes:
-        name: the name of the attacker and of the submitted folder.
-        what: one line on the attack.
-        build: makes the notebook from the release. None of its answers is right, so every point is a success for the
-            attacker.
-        reason: a pattern that must occur in the reason of the result.
-        beside: further files of the submitted folder, by name; a path stands for a link to it.
-        link: the target if the notebook is a link.
-    """
-
-    name: str
-    what: str
-    build: Build
-    reason: str = r"\S"
-    beside: Mapping[str, str | Path] = field(default_factory=dict)
-    link: Path | None = None
+    name: str  # of the attacker and of the submitted folder
+    what: str  # one line on the attack
+    build: Build  # makes the notebook from the release
+    reason: str = r"\S"  # a pattern that must occur in the reason of the result
+    beside: Mapping[str, str | Path] = field(default_factory=dict)  # further files by name; a path stands for a link
+    link: Path | None = None  # the target if the notebook is a link
 
 
 def attack(

@@ -19,42 +19,26 @@ from typing import Any
 from lmcourse.report import CHECK_PREFIX
 from tests.grading.attacks.attack import Attack
 from tests.grading.attacks.school import ASSIGNMENT, LEFT, SECRET, School
-from tests.grading.tiny_course import REPOSITORY
+from tests.grading.learners import REPOSITORY
 
+# Time limits. A dozen attackers use all their time, mostly asleep, so three are examined at once on two cores.
 LIMITS = ["--cell-seconds=6", "--total-seconds=45", "--workers=3"]
-"""Time limits. A dozen attackers use all their time, mostly asleep, so three are examined at once on two cores."""
-
 SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER: orphaned processes become our children
 
 
 @dataclass
 class Batch:
-    """The state after grading.
-
-    Attributes:
-        school: the folder.
-        results: the results from `lmcourse grade --json`, by student.
-        marks: the marks in the gradebook, by student and exercise.
-        touched: changed files that grading must not change.
-        left: processes that are still running.
-    """
+    """The state after grading."""
 
     school: School
-    results: dict[str, dict[str, Any]]
-    marks: dict[str, dict[str, float | None]]
-    touched: set[str]
-    left: set[str]
+    results: dict[str, dict[str, Any]]  # from `lmcourse grade --json`, by student
+    marks: dict[str, dict[str, float | None]]  # in the gradebook, by student and exercise
+    touched: set[str]  # changed files that grading must not change
+    left: set[str]  # processes that are still running
 
 
 def graded(root: Path, attacks: Sequence[Attack], shown: Sequence[str] = (), seconds: float = 2400) -> Batch:
-    """Grade all submissions.
-
-    Args:
-        root: an empty folder.
-        attacks: the attacks to submit.
-        shown: students for whom feedback is made, which is slow in nbgrader.
-        seconds: time limit for grading.
-    """
+    """Grade all submissions in an empty folder `root`; make feedback, which is slow, for the students in `shown`."""
     school = School(root.resolve())
     school.listen()
     school.plant()
@@ -135,7 +119,7 @@ def feedback(school: School, shown: Sequence[str]) -> None:
     from nbgrader.converters import GenerateFeedback
     from nbgrader.coursedir import CourseDirectory
 
-    from lmcourse.grading.config import nbgrader_configuration
+    from lmcourse.grading.gradebook import nbgrader_configuration
 
     config = nbgrader_configuration(school.course)
     for student in shown:

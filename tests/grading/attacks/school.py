@@ -18,46 +18,33 @@ from lmcourse.course.chapters import find_chapter
 from lmcourse.exercises.registry import exercises_of
 from lmcourse.grading.notebooks import new_code_cell
 from tests.grading.attacks.attack import COURSE, HOME, PLAIN, PORT, START, Attack, bare, is_answer
-from tests.grading.tiny_course import REPOSITORY
+from tests.grading.learners import REPOSITORY
 
 ASSIGNMENT = "01-floating-point"
 NAME = "floating_point.ipynb"
 RELEASE = REPOSITORY / "notebooks" / ASSIGNMENT / NAME
 SOLUTION = REPOSITORY / "solutions" / ASSIGNMENT / NAME
+# The open tasks of the notebook
 OPEN = {exercise.name for exercise in exercises_of(find_chapter(ASSIGNMENT)) if exercise.task}
-"""The open tasks of the notebook."""
-
+# Honest learners: one solved everything, one solved half, one did nothing. None did the open task, because it is
+# measured for longer than the grader's time limits here.
 HONEST = ("ada", "bob", "cy")
-"""Honest learners: one solved everything, one solved half, one did nothing. None did the open task, because it is
-measured for longer than the grader's time limits here."""
-
-SECRET = "PLANTED-SECRET"
-"""A text in every file that must not be read. It does not occur in the attacks' own texts."""
-
-HEARD = "HEARD"
-"""The text that a successful attack prints. In the attack's code it is spelled differently."""
-
+SECRET = "PLANTED-SECRET"  # A text in every file that must not be read. It does not occur in the attacks' own texts.
+HEARD = "HEARD"  # the text that a successful attack prints. In the attack's code it is spelled differently.
+# Files that grading itself creates in the folder; the last belongs to matplotlib in the home folder
 MADE = ("autograded", "feedback", "gradebook.db", "report", ".grading", ".cache")
-"""Files that grading itself creates in the folder; the last belongs to matplotlib in the home folder."""
-
 NAMES = ("accomplice.txt", "left-behind.txt", "lmcourse-pickle-ran")
+# Files that attacks would leave on the machine
 LEFT = [Path(folder, name) for folder in ("/tmp", "/var/tmp", "/dev/shm") for name in NAMES]
-"""Files that attacks would leave on the machine."""
 
 
 @dataclass
 class School:
-    """The folder, and a server that attacks must not reach.
+    """The folder, and a server that attacks must not reach."""
 
-    Attributes:
-        root: the folder with `course` and `home`.
-        port: the port of the server.
-        visits: the received connections.
-    """
-
-    root: Path
-    port: int = 0
-    visits: list[str] = field(default_factory=list)
+    root: Path  # with the folders `course` and `home`
+    port: int = 0  # of the server
+    visits: list[str] = field(default_factory=list)  # the received connections
 
     @property
     def course(self) -> Path:
@@ -164,7 +151,6 @@ def scripts_in(page: str) -> list[str]:
     soup = BeautifulSoup(page, "html.parser")
     found = [str(tag)[:80] for tag in soup.find_all("script") if "owned" in tag.text]
     for tag in soup.find_all(True):
-        found += [
-            f"{name} on {tag.name}" for name, value in tag.attrs.items() if "owned" in str(value) and name != "alt"
-        ]
+        attributes = {name for name, value in tag.attrs.items() if "owned" in str(value)} - {"alt"}
+        found += [f"{name} on {tag.name}" for name in attributes]
     return found

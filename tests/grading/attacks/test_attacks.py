@@ -28,11 +28,10 @@ NEEDS_BUBBLEWRAP = pytest.mark.skipif(bool(isolation_problem()), reason=isolatio
 pytestmark = [pytest.mark.prove, NEEDS_BUBBLEWRAP, pytest.mark.timeout(2700)]
 
 POINTS = {exercise.name: float(exercise.points) for exercise in exercises_of(find_chapter(ASSIGNMENT))}
+# Students for whom feedback is made, which is slow in nbgrader
 SHOWN = [*(attack.name for attack in PAGES), "plain_test", "report_forged"]
-"""Students for whom feedback is made, which is slow in nbgrader."""
-
+# Attacks that are also graded by `nbgrader autograde`
 PLAIN_NBGRADER = ("plain_test", "links_beside", "answers_for_later")
-"""Attacks that are also graded by `nbgrader autograde`."""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Examine a submitted notebook, and write the results into its cells."""
+"""Take from a submitted notebook what is examined, and write the results into its cells."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nbformat import NotebookNode
 
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.registry import exercises_beside
-from lmcourse.grading.examine import CellRun, Examination, Submitted, examine
+from lmcourse.grading.examine import CellRun, Examination, SubmittedCode, examine
 from lmcourse.grading.files import NOT_COPIED, decoded_beside
 from lmcourse.grading.notebooks import (
     BESIDE,
@@ -24,6 +24,7 @@ from lmcourse.grading.notebooks import (
     SEALED,
     add_notes,
     error_output,
+    grade_id,
     new_output,
     problem_of,
 )
@@ -39,7 +40,7 @@ def examine_notebook(nb: NotebookNode, source: Path, settings: Settings) -> Exam
 
     Raises CourseError if it cannot be examined on this machine, for a reason outside the notebook.
     """
-    return examine(submitted(nb, source), exercises_in(nb, source), settings)
+    return examine(submitted_code(nb, source), exercises_in(nb, source), settings)
 
 
 def exercises_in(nb: NotebookNode, source: Path, only: str = "") -> tuple[Exercise, ...]:
@@ -55,34 +56,32 @@ def exercises_in(nb: NotebookNode, source: Path, only: str = "") -> tuple[Exerci
     return tuple(each for name, each in found.items() if name in wanted)
 
 
-def submitted(nb: NotebookNode, source: Path) -> Submitted:
+def submitted_code(nb: NotebookNode, source: Path) -> SubmittedCode:
     """Return a submission in the form that `examine` needs. The folder of `source` has the assignment's data."""
-    course = _course_notebook(source, source.stat().st_mtime_ns)
     names = {exercise.name for exercise in exercises_beside(source)}
-    cells = [cell for cell in nb.cells if cell.cell_type == "code"]
     answers, graded, texts = {}, {}, []
-    for number, cell in enumerate(cells, 1):
-        marks = cell.metadata.get("nbgrader", {})
-        name = marks.get("grade_id", "")
-        if marks.get("solution") and name in names:
-            answers[number] = name
+    for number, cell in enumerate((cell for cell in nb.cells if cell.cell_type == "code"), 1):
+        if cell.metadata.get("nbgrader", {}).get("solution") and grade_id(cell) in names:
+            answers[number] = grade_id(cell)
         test = _graded_id(cell)
         is_check = test.startswith(CHECK_PREFIX) and exercise_of(test) in names
         texts.append("" if is_check else cell.source)
         if test and exercise_of(test) not in names:
             graded[number] = test
-    own = [cell for cell in course.cells if cell.cell_type == "code"]
-    return Submitted(
+    course = [cell for cell in _course_notebook(source, source.stat().st_mtime_ns).cells if cell.cell_type == "code"]
+    skipped = [cell for cell in course if cell.metadata.get("lmcourse", {}).get("grading") == "skip"]
+    notes = nb.metadata.get(METADATA_KEY, {})
+    return SubmittedCode(
         tuple(texts),
         answers,
         graded,
-        {mark["grade_id"]: cell.source for cell in own if (mark := cell.metadata.get("nbgrader", {})).get("solution")},
-        tuple(cell.source for cell in own if "nbgrader" not in cell.metadata),
-        frozenset(cell.source.strip() for cell in own if cell.metadata.get("lmcourse", {}).get("grading") == "skip"),
-        _data_beside(source),
-        decoded(nb.metadata.get(METADATA_KEY, {}).get(HANDED_IN, "")),
-        nb.metadata.get(METADATA_KEY, {}).get(SEALED, ""),
-        decoded_beside(nb.metadata.get(METADATA_KEY, {}).get(BESIDE, [])),
+        printed={grade_id(cell): cell.source for cell in course if cell.metadata.get("nbgrader", {}).get("solution")},
+        provided=tuple(cell.source for cell in course if "nbgrader" not in cell.metadata),
+        skipped=frozenset(cell.source.strip() for cell in skipped),
+        data=_data_beside(source),
+        file=decoded(notes.get(HANDED_IN, "")),
+        seal=notes.get(SEALED, ""),
+        beside=decoded_beside(notes.get(BESIDE, [])),
     )
 
 
@@ -124,18 +123,17 @@ def _outputs(cell: NotebookNode, run: CellRun) -> list[NotebookNode]:
 
 
 def _score_problem(text: str, most: float) -> str:
-    """Return one sentence that says why the result of a plain test is not a valid score, or "".
-
-    nbgrader gives full marks for NaN, a negative number, True or any text, and stops at a number above the maximum.
-    """
+    """Return why the result of a plain test is no valid score, or "". nbgrader gives full marks for NaN, a negative
+    number, True or any text, and stops at a number above the maximum."""
     if not _NUMBER.fullmatch(text):
         return f"This test gave {text[:40]!r}, which is no score."
     return f"This test gave {text}, more than its {most:g} points." if float(text) > most else ""
 
 
 def _graded_id(cell: NotebookNode) -> str:
+    """Return the nbgrader id of a test or a check, or ""."""
     marks = cell.metadata.get("nbgrader", {})
-    return str(marks["grade_id"]) if marks.get("grade") and not marks.get("solution") else ""
+    return grade_id(cell) if marks.get("grade") and not marks.get("solution") else ""
 
 
 def _data_beside(source: Path) -> tuple[Path, ...]:

@@ -1,17 +1,4 @@
-"""Read downloads of submissions from Moodle and Canvas, and fill in their tables of grades.
-
-Moodle (`mod/assign/classes/downloader.php`) makes a folder for each participant, before version 4.1 with an underscore
-at its end; older versions prefix each file.
-Canvas (`lib/content_zipper.rb`) prefixes each file with the name for sorting, LATE if it is late, the user's number and
-another number:
-
-    Ada Lovelace_1234567_assignsubmission_file/attention.ipynb
-    Ada Lovelace_1234567_assignsubmission_file_attention.ipynb
-    lovelaceada_LATE_12345_67890_attention-1.ipynb
-
-In Canvas a user's number never changes. Moodle numbers participants separately in each assignment, so the number
-identifies their row in Moodle's worksheet, but the gradebook uses their name.
-"""
+"""Fill in the tables of grades that Moodle and Canvas export and import."""
 
 from __future__ import annotations
 
@@ -20,124 +7,27 @@ import html
 import io
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
 
 from lmcourse.base.atomic import write_all
 from lmcourse.base.errors import CourseError
-from lmcourse.base.text import escaped_name, without_formulas
-from lmcourse.grading import files
+from lmcourse.base.text import without_formulas
+from lmcourse.grading.downloads import Person, Platform
+from lmcourse.grading.result import SubmissionResult
 
-if TYPE_CHECKING:
-    from lmcourse.grading.result import SubmissionResult
-
-Platform = Literal["Moodle", "Canvas"]
-
-# characters that student ids may not contain: HTML, quotes, and wildcards of nbgrader's file patterns
-NO_CHARACTERS = "<>\"'&*?["
 SUFFIX = "-graded"  # added to the file name of a table with grades; the original file is not changed
 
-# On both platforms learners choose the name of the file, but not the part up to their number.
-MOODLE = re.compile(r"(?P<name>[^_]+)_(?P<number>[0-9]+)_assignsubmission_(?P<kind>[a-z]+)(_.*)?", re.DOTALL)
-_CANVAS = re.compile(r"(?P<name>.+?)(?P<late>_LATE)?_(?P<number>[0-9]+)_(?P<order>[0-9]+)_.+", re.DOTALL)
 _CANVAS_COLUMN = re.compile(r".*\(([0-9]+)\)", re.DOTALL)
 _NUMBER = re.compile(r"-?[0-9][0-9.,]*")
 _OUR_COMMENT = re.compile(r"[0-9.]+ of [0-9.]+ points\. ")
 _BOM = "\ufeff"
 
 
-@dataclass(frozen=True)
-class Person:
-    """A person in a download."""
-
-    platform: Platform
-    name: str  # the name on the platform
-    number: str  # Moodle's participant number, or Canvas's user number
-    student: str  # the id in the gradebook
-    late: bool = False  # True if Canvas marks a file as late
-    files: tuple[Path, ...] = ()  # oldest first
-    problem: str = ""  # why the files cannot be read
-
-    @property
-    def notebooks(self) -> list[Path]:
-        """The files with names that end in .ipynb."""
-        return [path for path in self.files if path.suffix.lower() == ".ipynb"]
-
-    @property
-    def has_folder(self) -> bool:
-        """True if the files are in a folder of the person's own, under the names that the person gave them."""
-        return self.platform == "Moodle" and not any(_match(path) for path in self.files)
-
-
-@dataclass(frozen=True)
-class Download:
-    """The people in a download, and the names of files that do not belong to any of them."""
-
-    people: tuple[Person, ...]
-    unknown: tuple[str, ...]
-
-
-def download_in(folder: Path) -> Download | None:
-    """Return the download in this folder, or in its only subfolder; None if there is no download."""
-    entries = files.visible_in(folder)
-    if len(entries) == 1 and not _match(entries[0]) and files.folders_in(folder) == entries:
-        entries = files.visible_in(entries[0])
-    groups: dict[tuple[bool, str], list[re.Match[str]]] = {}
-    unknown = []
-    for path in entries:
-        if match := _match(path):
-            groups.setdefault((match.re is MOODLE, match["number"]), []).append(match)
-        elif not path.name.startswith("__"):
-            unknown.append(escaped_name(path.name))
-    if not groups:
-        return None
-    people = [_person(entries[0].parent, moodle, group) for (moodle, _), group in groups.items()]
-    count = Counter(person.student.casefold() for person in people)
-    twice = {person for person in people if count[person.student.casefold()] > 1}
-    named = (replace(each, student=f"{each.student} {each.number}") if each in twice else each for each in people)
-    return Download(tuple(named), tuple(unknown))
-
-
-def _match(path: Path) -> re.Match[str] | None:
-    return MOODLE.fullmatch(path.name) or (None if path.is_dir() else _CANVAS.fullmatch(path.name))
-
-
-def _person(folder: Path, moodle: bool, matches: Sequence[re.Match[str]]) -> Person:
-    # macOS may decompose letters, but the same person must have the same id on every system.
-    name, number = unicodedata.normalize("NFC", matches[0]["name"].strip()), matches[0]["number"]
-    student = "".join(char for char in name if char not in NO_CHARACTERS).strip()
-    if not moodle:
-        ordered = sorted(matches, key=lambda match: int(match["order"]))
-        late = any(match["late"] for match in matches)
-        return Person("Canvas", name, number, f"{student}_{number}", late, tuple(folder / m.string for m in ordered))
-    found: list[Path] = []
-    problem = ""
-    # other kinds are texts that were typed online and saved as web pages
-    for match in (each for each in matches if each["kind"] == "file"):
-        try:
-            found += _files_of(folder / match.string)
-        except files.UnreadableError as error:
-            problem = str(error)
-    found.sort(key=lambda path: (path.lstat().st_mtime, path.name))
-    return Person("Moodle", name, number, student, files=tuple(found), problem=problem)
-
-
-def _files_of(path: Path) -> list[Path]:
-    """Return a participant's file, or the files in their folder and the notebooks one folder deeper."""
-    if not path.is_dir():
-        return [path]
-    files.refuse_links(path)
-    below = [folder for folder in files.folders_in(path) if not folder.is_symlink()]
-    found = [each for each in files.visible_in(path) if each not in below]
-    return [*found, *(notebook for folder in below for notebook in files.notebooks_in(folder))]
-
-
 @dataclass
 class Row:
-    """The row of one person."""
+    """The row of one person in a table of grades."""
 
     cells: list[str]  # the cells of the table itself
     number: str
@@ -180,8 +70,8 @@ def read_sheet(path: Path, people: Sequence[Person], column: str | None = None) 
     elif "ID" in sheet.header and ("Student" in sheet.header[:1] or sheet.header[:2] == ["LastName", "FirstName"]):
         _find_canvas_rows(sheet, column)
     else:
-        known = "Moodle's grading worksheet (Identifier, Full name, … Grade) nor Canvas's gradebook (Student, ID, …)"
-        raise CourseError(f"{path.name} is neither {known}. Set the platform to English and download it again.")
+        expected = "Moodle's grading worksheet (Identifier, Full name, … Grade) nor Canvas's gradebook (Student, ID, …)"
+        raise CourseError(f"{path.name} is neither {expected}. Set the platform to English and download it again.")
     if not people or any(person.platform != sheet.platform for person in people):
         raise CourseError(f"{path.name} is from {sheet.platform}. Use it with a download from {sheet.platform}.")
     return sheet
@@ -229,12 +119,7 @@ def _read_csv(path: Path) -> Sheet:
     bom, text = text.startswith(_BOM), text.removeprefix(_BOM)
     first = text.partition("\n")[0]
     delimiter = max(",;\t", key=first.count)  # some spreadsheets use semicolons
-    try:
-        cells = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True) if row]
-    except csv.Error as error:
-        raise CourseError(f"{path.name} is not a CSV file ({error}). Use the downloaded file.") from error
-    if not cells:
-        raise CourseError(f"{path.name} is empty. Download it again.")
+    cells = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row] or [[""]]
     cells = [row + [""] * (len(cells[0]) - len(row)) for row in cells]
     header = [cell.strip() for cell in cells[0]]
     columns = {header[place].casefold(): place for place in reversed(range(len(header)))}
