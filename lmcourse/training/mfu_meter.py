@@ -71,12 +71,10 @@ class MfuMeter:
 
 
 def make_mfu_meter(model: nn.Module, config: TrainingConfig) -> MfuMeter | None:
-    """Return the meter of a run, for `Trainer(..., meter=...)`; None, with a line that says why, if FLOPs or peak are
-    unknown.
+    """Return the meter of a run, for `Trainer(..., make_meter=make_mfu_meter)`; None, with a line that says why, if
+    FLOPs or peak are unknown.
 
-    If the device has to be measured, the first call takes a fraction of a second; the process caches the result. The
-    measurement draws random numbers, so create the meter before the trainer, which seeds the generators. The model must
-    be on the device where it is trained, and not yet divided among processes.
+    If the device has to be measured, the first call takes a fraction of a second; the process caches the result.
     """
     device = next(model.parameters()).device
     try:

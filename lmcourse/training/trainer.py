@@ -32,8 +32,7 @@ Callback = Callable[[Record], None]
 TensorBoard."""
 
 Meter = Callable[[float], Record]
-"""A function that converts the tokens per second of a step into values for its record:
-`lmcourse.training.mfu_meter`."""
+"""A function that converts the tokens per second of a step into values for its record."""
 
 
 class Trainer:
@@ -52,7 +51,7 @@ class Trainer:
         folder: the folder for metrics and checkpoints.
         validation: a text to evaluate on, if any.
         callbacks: functions to call after every step, in the process that passes them.
-        meter: adds the MFU to the record of a step, if given.
+        make_meter: makes a meter from model and config; `mfu_meter.make_mfu_meter` adds the MFU to every record.
 
     Attributes:
         state: the state of the run, with the optimizer, the loader and the model, or this process's part of the model.
@@ -68,11 +67,12 @@ class Trainer:
         *,
         validation: Tokens | None = None,
         callbacks: Sequence[Callback] = (),
-        meter: Meter | None = None,
+        make_meter: Callable[[nn.Module, TrainingConfig], Meter | None] = lambda model, config: None,
     ) -> None:
         check_type("model", model, nn.Module, "such as Transformer(config)")
         check_type("config", config, TrainingConfig, "such as TrainingConfig(steps=100, batch=8, seq_len=64)")
         folder = Path(folder)
+        self.meter = make_meter(model, config)  # before the generators are seeded, because measuring draws numbers
         self.distributed = make_context(config.parallel, next(model.parameters()).device)
         seed_all(config.seed, self.distributed.rng_stream)
         if config.activation_checkpointing:
@@ -81,7 +81,7 @@ class Trainer:
         if config.compile:
             self.model.compile()
         self.state, self.config = TrainingState(part, config, tokens, self.distributed), config
-        self.validation, self.callbacks, self.folder, self.meter = validation, callbacks, folder, meter
+        self.validation, self.callbacks, self.folder = validation, callbacks, folder
         self.checkpoints = CheckpointManager(folder / "checkpoints", config.keep_checkpoints, self.distributed)
         self.schedule = config.make_schedule()
         self._metrics = MetricsFile(folder / "metrics.jsonl", self.distributed)

@@ -65,10 +65,10 @@ def check_checkpoints(folder: Path) -> None:
 
 
 @contextmanager
-def lock_folder(folder: Path) -> Iterator[None]:
-    """Lock a folder in a `with` block; the operating system unlocks it when the process dies.
+def lock_folder(folder: Path, *, resume: bool = False) -> Iterator[None]:
+    """Lock a folder in a `with` block, and check that a run can begin or resume there.
 
-    The folder is created if it does not exist, and removed again if it stays empty. If the file system does not support
+    The operating system unlocks it when the process dies. The folder is created if it does not exist, and removed again if it stays empty. If the file system does not support
     locks, as on some clusters, a line says so and the run continues without a lock. CourseError is raised if another
     process holds the lock, and OSError if the folder is not writable.
     """
@@ -81,6 +81,10 @@ def lock_folder(folder: Path) -> Iterator[None]:
         except (BlockingIOError, Timeout):
             problem = f"another process trains in {folder}: wait until it ends, or choose another --out"
             raise CourseError(problem) from None
+        if resume:
+            check_checkpoints(folder)
+        else:
+            check_unused(folder)
         yield
 
 

@@ -32,12 +32,17 @@ from lmcourse.training.command.run_folder import (
     TOKENIZER,
     TRAINING,
     VALIDATION,
-    check_checkpoints,
-    check_unused,
     lock_folder,
 )
 from lmcourse.training.command.settings import SETTINGS_FILE, save_run
-from lmcourse.training.command.training_data import LossBaseline, TrainingData, loss_baseline, open_data, prepare_data
+from lmcourse.training.command.training_data import (
+    LossBaseline,
+    TrainingData,
+    loss_baseline,
+    open_data,
+    open_tokenizer,
+    prepare_data,
+)
 from lmcourse.training.cost_estimate import TRAIN_WITH_LESS
 from lmcourse.training.metrics import Record
 from lmcourse.training.mfu_meter import make_mfu_meter
@@ -113,22 +118,19 @@ def train(
     """
     process = process or ProcessInfo(0, best_device())
     allow_tf32(process.device)
-    with ExitStack() as stack:
-        stack.enter_context(telling_no_memory(TRAIN_WITH_LESS))
-        stack.enter_context(telling_disk_errors(folder))
+    with telling_no_memory(TRAIN_WITH_LESS), telling_disk_errors(folder), ExitStack() as stack:
         interrupt_handler = stack.enter_context(InterruptHandler())
         if process.is_main:
-            stack.enter_context(lock_folder(folder))
-            if resume:
-                check_checkpoints(folder)
-            else:
-                check_unused(folder)
-                stack.enter_context(removed_unless_begun(folder))
-                save_run(run, folder, prepare_data(run, folder))
-        if dist.is_initialized():
-            dist.barrier()  # the other processes wait for the files
-        data = open_data(run, folder)
-        trainer = make_trainer(run, data, folder, [*callbacks, interrupt_handler], process.device)
+            stack.enter_context(lock_folder(folder, resume=resume))
+        if process.is_main and not resume:
+            stack.enter_context(removed_unless_begun(folder))
+        trainer = make_trainer(
+            run,
+            load_data(run, folder, write=process.is_main and not resume),
+            folder,
+            [*callbacks, interrupt_handler],
+            process.device,
+        )
         if resume:
             log.info("going on after step %s", f"{trainer.resume():,}")
             if process.is_main:
@@ -141,8 +143,8 @@ def train(
             reason = stopped.reason
         best_loss = baseline = None
         state = trainer.state
-        if state.best_step is not None and data.validation is not None:
-            best_loss, baseline = state.best_loss, loss_baseline(run.corpus, data.tokenizer, data.validation)
+        if state.best_step is not None and trainer.validation is not None:
+            best_loss, baseline = state.best_loss, loss_baseline(run.corpus, open_tokenizer(folder), trainer.validation)
         checkpoint = str(trainer.checkpoints.path_of(state.step))
         return RunResult(
             state.step, state.tokens, state.seconds, reason, best_loss, state.best_step, baseline, checkpoint
@@ -162,26 +164,39 @@ def removed_unless_begun(folder: Path) -> Iterator[None]:
                     (folder / name).unlink()
 
 
+def load_data(run: RunConfig, folder: Path, *, write: bool) -> TrainingData[Tokens]:
+    """Open the data of a run. With `write`, this process writes it first, with the settings; the others wait."""
+    if write:
+        save_run(run, folder, prepare_data(run, folder))
+    if dist.is_initialized():
+        dist.barrier()
+    return open_data(run, folder)
+
+
 def make_trainer(
     run: RunConfig, data: TrainingData[Tokens], folder: Path, callbacks: Sequence[Callback], device: torch.device
 ) -> Trainer:
     """Return the trainer of a run with a new model; raise CourseError if the model cannot be trained like this."""
-    torch.manual_seed(run.training.seed)
-    model = Transformer(run.model_config(data.tokenizer.vocab_size))
-    initialize(model, zero_outputs=run.model.zero_outputs)
-    model.to(device)
     try:
         return Trainer(
-            model,
+            new_model(run, data.tokenizer.vocab_size).to(device),
             run.training,
             data.training,
             folder,
             validation=data.validation,
             callbacks=callbacks,
-            meter=make_mfu_meter(model, run.training),
+            make_meter=make_mfu_meter,
         )
     except ValueError as error:
         raise CourseError(str(error)) from None
+
+
+def new_model(run: RunConfig, vocab_size: int) -> Transformer:
+    """Return the model of a run, with random weights from its seed."""
+    torch.manual_seed(run.training.seed)
+    model = Transformer(run.model_config(vocab_size))
+    initialize(model, zero_outputs=run.model.zero_outputs)
+    return model
 
 
 class StoppedError(KeyboardInterrupt):

@@ -82,7 +82,7 @@ def test_two_processes_cannot_resume_with_one_run(
     train(run, folder)
     before = files(folder)
     capsys.readouterr()
-    with lock_folder(folder):
+    with lock_folder(folder, resume=True):
         assert main(["train", "--resume", "--out", str(folder), "--steps", "9"]) == 2
     told = capsys.readouterr().err
     assert told == f"lmcourse: another process trains in {folder}: wait until it ends, or choose another --out\n"
