@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from lmcourse.numerics import BF16, E4M3, FORMATS, FP16, TF32, FloatFormat, find_format
+from lmcourse.numerics import E4M3, FORMATS, FP16, TF32, FloatFormat, find_format
 
 IN_TORCH = [format for format in FORMATS.values() if format.torch_dtype is not None]
 
@@ -27,11 +27,6 @@ def test_tf32_has_the_range_of_fp32_and_the_precision_of_fp16() -> None:
 def test_an_ieee_e4m3_would_stop_at_240() -> None:
     assert FloatFormat("ieee-e4m3", 4, 3).max_finite == 240
     assert E4M3.max_finite == 448
-
-
-def test_find_format_takes_names_and_formats() -> None:
-    assert find_format("bf16") is BF16
-    assert find_format(BF16) is BF16
 
 
 def test_an_unknown_format_suggests_similar_names_in_one_line() -> None:

@@ -146,3 +146,9 @@ def test_every_gpu_branch_runs_on_the_simulated_device(done: Done, name: str) ->
 def test_a_tensor_on_another_device_is_found(done: Done) -> None:
     assert "same device" in done["tokens left behind"]["error"]
     assert "'cuda' device type for generator but found 'cpu'" in done["dice left behind"]["error"]
+
+
+def test_each_notebook_that_asks_for_a_device_is_run_or_uses_the_cpu(course: Path) -> None:
+    texts = {path.parent.name: path.read_text(encoding="utf-8") for path in course.glob("solutions/*/*.py")}
+    asking = {name for name, text in texts.items() if "best_device" in text or "cuda" in text}
+    assert asking == {*NOTEBOOKS, *(name for name, text in texts.items() if f'os.environ["{DEVICE}"] = "cpu"' in text)}

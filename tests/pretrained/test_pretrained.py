@@ -26,8 +26,6 @@ from lmcourse.training.metrics import read_metrics
 from lmcourse.training.precision import MixedPrecision
 from lmcourse.training.trained_model import load_trained_model
 
-MAX_WEIGHT_BYTES = 6_000_000
-
 SUM_ERROR = 1e-5
 """Tolerance in nats for the fp32 loss (relative error 6e-8 per operation): sums of 128 to 512 terms, which other
 processors add in another order."""
@@ -67,12 +65,6 @@ def test_the_readme_describes_the_run(name: str) -> None:
         tokens = held_out[0 : len(held_out)].tolist()
     size = len(trained.tokenizer.decode(tokens).encode())
     assert f"| the same per byte | {facts['validation_loss'] * len(tokens) / size:.3f} |" in text
-
-
-@pytest.mark.parametrize("name", PRETRAINED)
-def test_the_weights_are_small(name: str) -> None:
-    [weights] = pretrained_folder(name).rglob("*.safetensors")
-    assert weights.stat().st_size <= MAX_WEIGHT_BYTES
 
 
 def test_an_unknown_pretrained_name_is_rejected() -> None:

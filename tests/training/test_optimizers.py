@@ -185,24 +185,6 @@ def test_nesterov_momentum_matches_sutskevers_form() -> None:
     torch.testing.assert_close(torch.stack(got), torch.stack(y), rtol=0, atol=1e-13)
 
 
-def test_adams_first_step_is_the_learning_rate() -> None:
-    _, after = path(lambda w: Adam(w, 0.01), 1)
-    torch.testing.assert_close(after, START - 0.01 * START.sign(), rtol=0, atol=1e-10)
-
-
-def test_adams_efficient_form_scales_eps() -> None:
-    """Kingma and Ba (2015), the end of section 2, with ε̂ = ε √(1 − β₂ᵏ)."""
-    x, m, s, expected = START, 0 * START, 0 * START, [START]
-    for k in range(1, 21):
-        g = gradient(x)
-        m, s = 0.9 * m + 0.1 * g, 0.99 * s + 0.01 * g**2
-        correction = math.sqrt(1 - 0.99**k)
-        x = x - 0.05 * correction / (1 - 0.9**k) * m / (s.sqrt() + 0.1 * correction)
-        expected.append(x)
-    got = path(lambda w: Adam(w, 0.05, (0.9, 0.99), eps=0.1), 20)
-    torch.testing.assert_close(torch.stack(got), torch.stack(expected), rtol=0, atol=1e-12)
-
-
 def test_scheduled_adamw_matches_the_paper_with_scaled_decay() -> None:
     """Loshchilov and Hutter (2019), algorithm 2, line 12: w ← w − φ (α m̂/(√ŝ + ε) + λ' w)."""
     alpha, decay, phi = 0.05, 0.01, [(k + 1) / 20 for k in range(20)]

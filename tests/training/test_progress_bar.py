@@ -6,7 +6,6 @@ import io
 import logging
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from rich.control import strip_control_codes
 
 from lmcourse.training.callbacks import ProgressBar
 from lmcourse.training.training_config import TrainingConfig
-from tests.training import runs
 
 CONFIG = TrainingConfig(steps=2000, batch=2, seq_len=16)
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -120,12 +118,3 @@ def test_the_time_left_counts_from_where_a_run_continues(file: Console) -> None:
 @pytest.mark.parametrize(("tokens", "steps"), [(None, 2000), (320, 10), (350, 10), (10**9, 2000)])
 def test_a_budget_of_tokens_ends_the_bar(tokens: int | None, steps: int) -> None:
     assert TrainingConfig(steps=2000, batch=2, seq_len=16, max_tokens=tokens).most_steps == steps
-
-
-@pytest.mark.usefixtures("one_thread")
-def test_the_bar_shows_a_whole_run(tmp_path: Path, file: Console) -> None:
-    config = runs.trainer(tmp_path / "other").config
-    with ProgressBar(config, console=file) as bar:
-        runs.trainer(tmp_path, callbacks=[bar]).run()
-    assert written(file).splitlines()[-1].startswith("step 40/40 steps, 0:00:00 left: loss ")
-    assert f"validation {runs.records(tmp_path)[-1]['validation_loss']:.3f}" in written(file)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 import multiprocessing
@@ -12,12 +13,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from lmcourse.base.errors import CourseError
 from lmcourse.training.checkpoint_format import MANIFEST, MODEL, STATE
 from lmcourse.training.metrics import read_metrics
+from lmcourse.training.state import rng_states, seed_all, set_rng_states
 from lmcourse.training.trainer import Trainer
 from tests.training import runs
 
@@ -223,3 +226,19 @@ def test_a_run_cannot_resume_with_another_optimizer(tmp_path: Path) -> None:
     run = runs.trainer(tmp_path, optimizer="muon")
     with pytest.raises(CourseError, match="has the state of adamw, which muon cannot use: pass --optimizer adamw"):
         run.resume()
+
+
+def test_all_random_generators_are_restored() -> None:
+    def draw() -> list[float]:
+        return [random.random(), random.gauss(0, 1), np.random.rand(), np.random.randn(), torch.rand(()).item()]
+
+    before = rng_states()
+    seed_all(7)
+    first = draw()
+    states = rng_states()
+    second = draw()
+    set_rng_states(json.loads(json.dumps(states)))
+    assert draw() == second != first
+    seed_all(7)
+    assert draw() == first
+    set_rng_states(before)

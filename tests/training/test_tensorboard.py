@@ -55,12 +55,6 @@ def test_nonnumeric_fields_are_left_out(tmp_path: Path) -> None:
     assert read(tmp_path) == {"loss": {1: 2.0}, "skipped": {1: 1.0}, "gradient_norm": {1: math.inf}}
 
 
-def test_a_run_without_steps_leaves_no_file(tmp_path: Path) -> None:
-    with TensorBoard(tmp_path / "events"):
-        pass
-    assert not (tmp_path / "events").exists()
-
-
 def test_without_the_package_a_line_names_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -90,12 +90,6 @@ def test_two_processes_cannot_resume_with_one_run(
     assert train(replace(run, training=replace(run.training, steps=5)), folder, resume=True).step == 5
 
 
-def test_two_processes_cannot_begin_in_one_folder(run: RunConfig, tmp_path: Path) -> None:
-    with lock_folder(tmp_path / "run"), pytest.raises(CourseError, match="another process trains in"):
-        train(run, tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-
-
 def test_a_file_is_locked_if_folders_cannot_be(tmp_path: Path) -> None:
     """This is the case on Windows and network drives. A file that a killed process left does not block new runs."""
     for _ in range(2):

@@ -115,13 +115,6 @@ def test_recipe_sets_defaults(typed: list[str], recipe: RecipeName) -> None:
     assert found["decay_steps"] == (found["steps"] - found["warmup_steps"] if recipe == "speedrun" else 0)
 
 
-def test_flags_override_the_recipe() -> None:
-    found = resolve_run(parse(["--schedule", "cosine", "--no-qk-norm", "--steps", "40"], "train"))
-    assert (found.training.schedule, found.training.decay_steps, found.training.steps) == ("cosine", 0, 40)
-    assert not found.model.qk_norm
-    assert found.training.optimizer == "muon"
-
-
 def test_a_resumed_run_rejects_a_recipe(tmp_path: Path) -> None:
     save_run(new_run({}), tmp_path)
     with pytest.raises(CourseError, match="leave out --recipe"):

@@ -139,10 +139,3 @@ def test_without_torchrun_the_start_command_is_printed(tmp_path: Path, monkeypat
         process_group(TWO, torch.device("mps")),
     ):
         pass
-
-
-def test_one_process_needs_no_process_group(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("WORLD_SIZE", raising=False)
-    with process_group(ONE_PROCESS, CPU) as process:
-        assert (process.is_main, process.device) == (True, CPU)
-        assert not torch.distributed.is_initialized()

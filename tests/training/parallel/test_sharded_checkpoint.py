@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable
 from functools import cache
@@ -13,7 +12,7 @@ import pytest
 
 from lmcourse.base.errors import CourseError
 from lmcourse.training import checkpoint_format
-from lmcourse.training.checkpoint_format import STATE, DamagedCheckpointError, read_manifest
+from lmcourse.training.checkpoint_format import STATE
 from lmcourse.training.parallelism import ONE_PROCESS, Parallelism
 from tests.training import runs
 from tests.training.parallel.real_processes import Ended, all_returned, together, trainer
@@ -110,48 +109,6 @@ def change(
     norms = [[record["gradient_norm"] for record in runs.records(run)] for run in (parted, whole)]
     assert norms[0] == pytest.approx(norms[1], rel=1e-4)
     assert not list(parted.glob("checkpoints/.*"))
-
-
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Path:
-    """The folder of a run whose steps 2 and 3 were saved by two processes."""
-    folder = tmp_path_factory.mktemp("saved")
-    all_returned(together(Parallelism(fsdp=2), folder, save_often, folder / "run"))
-    return folder / "run"
-
-
-def save_often(folder: Path) -> None:
-    trainer(folder, Parallelism(fsdp=2), checkpoint_every=1).run()
-
-
-def test_damage_to_any_file_is_detected(saved: Path, caplog: pytest.LogCaptureFixture) -> None:
-    place = saved / "checkpoints" / "step-00000003"
-    names = sorted(path.name for path in place.iterdir())
-    assert names == [
-        "checkpoint.json",
-        *(f"model-0000{rank}-of-00002.safetensors" for rank in (0, 1)),
-        *(f"optimizer-0000{rank}-of-00002.safetensors" for rank in (0, 1)),
-        "state.json",
-    ]
-    for name in names:
-        content = (place / name).read_bytes()
-        (place / name).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-        with pytest.raises(DamagedCheckpointError, match=name):
-            read_manifest(place)
-        with caplog.at_level(logging.WARNING):
-            (found, place_used, manifest) = both(saved)
-        assert (found, place_used.name, manifest["step"]) == (2, "step-00000002", 2)
-        (place / name).write_bytes(content)
-    assert read_manifest(place)["step"] == 3
-
-
-def both(folder: Path) -> tuple[int, Path, dict[str, Any]]:
-    """Return the step at which one process would resume, the checkpoint and its manifest."""
-    run = trainer(folder, ONE_PROCESS)
-    latest = run.checkpoints.latest()
-    assert latest is not None
-    run.state.load(*latest)
-    return run.state.step, *latest
 
 
 def die_while_saving(folder: Path, step: int) -> None:
