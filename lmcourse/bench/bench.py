@@ -38,6 +38,7 @@ from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import find_model
 from lmcourse.models.zoo.entry import Entry
+from lmcourse.training.run_config import find_decoder
 
 Watch = Callable[[Callable[[], object]], Timing]
 """A function that times another function: first WARMUP runs, then the timed runs."""
@@ -284,9 +285,7 @@ def bench(
 
 
 def _check(entry: Entry, batch: int, seq_len: int, steps: int) -> TransformerConfig:
-    config = entry.config
-    if not isinstance(config, TransformerConfig) or not all(layer.attention.pattern.causal for layer in config.layers):
-        raise CourseError(f"{entry.name} does not generate text: use a decoder, such as mini.")
+    config = find_decoder(entry.name)
     if batch < 1 or steps < 1 or seq_len <= WARMUP + steps:
         raise CourseError(
             f"--steps and --batch must be at least 1, not {steps} and {batch}, and --seq-len must be above "

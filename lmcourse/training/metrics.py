@@ -91,6 +91,7 @@ class MetricsFile:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self._file is not None:
             self._file.close()
+            self._file = None
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:

@@ -145,7 +145,7 @@ class Trainer:
             windows = f"windows {before['windows']} to {state.loader.state_dict()['windows'] - 1}"
             state.loader.load_state_dict(before)
             set_rng_states(generators)
-            checkpoint = self._save()
+            checkpoint = self.save()
             raise self.distributed.make_error(
                 f"step {state.step + 1}, {windows}: {error}; "
                 f"the last good checkpoint, of step {state.step}, is {checkpoint}"
@@ -176,20 +176,22 @@ class Trainer:
                 state.best_loss, state.best_step = loss, state.step
         self._metrics.log(record, self.callbacks)
         if last or improved or _due(state.step, config.checkpoint_every):
-            self._save()
+            self.save()
         if state.skipped >= MAX_SKIPPED_STEPS:
             raise self.distributed.make_error(
                 f"step {state.step}: gradients overflowed in fp16 {MAX_SKIPPED_STEPS} times in a row; the checkpoint "
-                f"is {self._save()}: continue with bf16 or fp32, or with a lower learning rate"
+                f"is {self.save()}: continue with bf16 or fp32, or with a lower learning rate"
             )
 
-    def _save(self) -> Path:
-        """Write the checkpoint of this step, if it does not exist."""
-        if self._saved != self.state.step:
+    def save(self) -> Path:
+        """Write the checkpoint of this step, if it does not exist, and remove old ones; return its folder."""
+        state, path = self.state, self.checkpoints.path_of(self.state.step)
+        if self._saved != state.step:
             self._metrics.sync()
-            self.state.save(self.checkpoints)
-            self._saved = self.state.step
-        return self.checkpoints.path_of(self.state.step)
+            state.save(path)
+            self.checkpoints.remove_old(state.step, state.best_step)
+            self._saved = state.step
+        return path
 
 
 def _due(step: int, every: int | None) -> bool:

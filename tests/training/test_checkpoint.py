@@ -7,7 +7,6 @@ import logging
 import pickle
 import shutil
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +64,8 @@ def save(folder: Path, steps: range | list[int], keep: int, best: int | None = N
     checkpoints = CheckpointManager(folder, keep)
     for step in steps:
         reached = best if best is not None and best <= step else None
-        checkpoints.save(step, partial(write, step=step), reached)
+        write(checkpoints.path_of(step), step=step)
+        checkpoints.remove_old(step, reached)
     return checkpoints
 
 

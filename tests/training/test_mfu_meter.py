@@ -18,8 +18,8 @@ from lmcourse.models.loss import next_token_loss
 from lmcourse.training import mfu_meter
 from lmcourse.training.metrics import read_metrics
 from lmcourse.training.mfu_meter import MfuMeter, Peak, find_peak, flops_per_token, make_mfu_meter
-from lmcourse.training.parallelism import Parallelism
 from lmcourse.training.precision import Precision
+from lmcourse.training.training_config import Parallelism
 from tests.training import runs
 
 H200 = ("NVIDIA H200", 150_754_820_096)

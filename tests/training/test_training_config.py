@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from lmcourse.training.parallelism import Parallelism
 from lmcourse.training.schedules import Constant, Cosine, WarmupStableDecay
-from lmcourse.training.training_config import TrainingConfig, changes
+from lmcourse.training.training_config import Parallelism, TrainingConfig, changes
 
 PLAIN = TrainingConfig(steps=10, batch=2, seq_len=8)
 

@@ -40,9 +40,8 @@ from lmcourse.training.command.train_run import STOPPED, RunResult, StoppedError
 from lmcourse.training.command.training_data import check_lengths, tokenize_corpus
 from lmcourse.training.cost_estimate import cost_report, estimate_cost
 from lmcourse.training.parallel.process_group import process_group
-from lmcourse.training.parallelism import Parallelism
 from lmcourse.training.run_config import ModelChanges, RunConfig
-from lmcourse.training.training_config import TrainingConfig
+from lmcourse.training.training_config import Parallelism, TrainingConfig
 
 DESCRIPTION = (
     "Train a model on a text, or resume a run. The folder gets its settings, the text as tokens, a line per step "

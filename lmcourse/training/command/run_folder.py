@@ -68,9 +68,9 @@ def check_checkpoints(folder: Path) -> None:
 def lock_folder(folder: Path, *, resume: bool = False) -> Iterator[None]:
     """Lock a folder in a `with` block, and check that a run can begin or resume there.
 
-    The operating system unlocks it when the process dies. The folder is created if it does not exist, and removed again if it stays empty. If the file system does not support
-    locks, as on some clusters, a line says so and the run continues without a lock. CourseError is raised if another
-    process holds the lock, and OSError if the folder is not writable.
+    The folder is created if it does not exist, and removed again if it stays empty. The operating system unlocks it
+    when the process dies. If the file system does not support locks, as on some clusters, a line says so. Raises
+    CourseError if another process holds the lock, and OSError if the folder is not writable.
     """
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)

@@ -21,10 +21,9 @@ from jsonargparse import ArgumentError, ArgumentParser, Namespace, set_loader
 from lmcourse.base.device import best_device
 from lmcourse.base.errors import CourseError
 from lmcourse.base.json_file import check_content, read_json
-from lmcourse.training.parallelism import Parallelism
 from lmcourse.training.precision import default_precision
 from lmcourse.training.run_config import ModelChanges, RunConfig, find_decoder
-from lmcourse.training.training_config import TrainingConfig
+from lmcourse.training.training_config import Parallelism, TrainingConfig
 
 RecipeName = Literal["adamw", "speedrun"]
 

@@ -139,15 +139,14 @@ def train(
         try:
             reason: StopReason | str = trainer.run()
         except StoppedError as stopped:
-            trainer.state.save(trainer.checkpoints)
             reason = stopped.reason
+        checkpoint = trainer.save()  # a run that ends by itself has one already
         best_loss = baseline = None
         state = trainer.state
         if state.best_step is not None and trainer.validation is not None:
             best_loss, baseline = state.best_loss, loss_baseline(run.corpus, open_tokenizer(folder), trainer.validation)
-        checkpoint = str(trainer.checkpoints.path_of(state.step))
         return RunResult(
-            state.step, state.tokens, state.seconds, reason, best_loss, state.best_step, baseline, checkpoint
+            state.step, state.tokens, state.seconds, reason, best_loss, state.best_step, baseline, str(checkpoint)
         )
 
 

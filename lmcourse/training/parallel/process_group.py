@@ -15,7 +15,7 @@ import torch.distributed as dist
 
 from lmcourse.base.errors import CourseError
 from lmcourse.training.distributed_context import SINGLE_PROCESS, DistributedContext
-from lmcourse.training.parallelism import PARALLEL_DIMS, Parallelism
+from lmcourse.training.training_config import PARALLEL_DIMS, Parallelism
 
 BACKENDS = {"cpu": "gloo", "cuda": "nccl"}
 

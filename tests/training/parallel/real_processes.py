@@ -25,8 +25,8 @@ from lmcourse.nn.qk_norm import QKNormConfig
 from lmcourse.nn.rotary import RotaryConfig
 from lmcourse.training.parallel.process_group import process_group
 from lmcourse.training.parallel.split_linear import FusedLinears
-from lmcourse.training.parallelism import Parallelism
 from lmcourse.training.trainer import Trainer
+from lmcourse.training.training_config import Parallelism
 from tests.training import runs
 
 PATIENCE = 60.0

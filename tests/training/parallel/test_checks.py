@@ -14,9 +14,8 @@ from lmcourse.models.zoo.styles import gpt_like, llama_like
 from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
 from lmcourse.nn.position_bias import AlibiConfig, RelativePositionBiasConfig, RelativePositionVectorsConfig
 from lmcourse.nn.qk_norm import QKNormConfig
-from lmcourse.training.parallelism import Parallelism
 from lmcourse.training.run_config import ModelChanges
-from lmcourse.training.training_config import TrainingConfig
+from lmcourse.training.training_config import Parallelism, TrainingConfig
 
 TENSOR, SEQUENCE = Parallelism(tensor_parallel=4), Parallelism(tensor_parallel=4, sequence_parallel=True)
 STAGES = Parallelism(pipeline_parallel=2)

@@ -13,8 +13,8 @@ from torch import Tensor
 from torch.distributed.tensor import DTensor
 
 from lmcourse.training.parallel.split_linear import find_fused
-from lmcourse.training.parallelism import ONE_PROCESS, Parallelism
 from lmcourse.training.trainer import Trainer
+from lmcourse.training.training_config import ONE_PROCESS, Parallelism
 from tests.training import runs
 from tests.training.parallel.real_processes import all_returned, split_tensor, together, trainer
 

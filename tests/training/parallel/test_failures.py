@@ -15,7 +15,7 @@ from lmcourse.base.errors import CourseError
 from lmcourse.training.checkpoint_format import read_manifest
 from lmcourse.training.metrics import Record
 from lmcourse.training.parallel.process_group import make_context, process_group
-from lmcourse.training.parallelism import ONE_PROCESS, Parallelism
+from lmcourse.training.training_config import ONE_PROCESS, Parallelism
 from tests.training import runs
 from tests.training.parallel.real_processes import Ended, all_returned, together, trainer
 

@@ -13,7 +13,7 @@ import pytest
 from lmcourse.base.errors import CourseError
 from lmcourse.training import checkpoint_format
 from lmcourse.training.checkpoint_format import STATE
-from lmcourse.training.parallelism import ONE_PROCESS, Parallelism
+from lmcourse.training.training_config import ONE_PROCESS, Parallelism
 from tests.training import runs
 from tests.training.parallel.real_processes import Ended, all_returned, together, trainer
 

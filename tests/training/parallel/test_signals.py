@@ -24,7 +24,7 @@ from lmcourse.training.command.settings import new_run
 from lmcourse.training.command.train_run import RunResult, train
 from lmcourse.training.metrics import Record, read_metrics
 from lmcourse.training.parallel.process_group import ProcessInfo
-from lmcourse.training.parallelism import Parallelism
+from lmcourse.training.training_config import Parallelism
 from tests.training import runs
 from tests.training.parallel.real_processes import all_returned, together
 

@@ -18,12 +18,11 @@ from lmcourse.data.batch import IGNORE_INDEX, Batch
 from lmcourse.training.evaluation import evaluate
 from lmcourse.training.parallel.process_group import make_context
 from lmcourse.training.parallel.split_linear import find_fused
-from lmcourse.training.parallelism import ONE_PROCESS, Parallelism
 from lmcourse.training.precision import MixedPrecision, Precision
 from lmcourse.training.state import seed_all
 from lmcourse.training.step import accumulate_gradients
 from lmcourse.training.trainer import Trainer
-from lmcourse.training.training_config import TrainingConfig
+from lmcourse.training.training_config import ONE_PROCESS, Parallelism, TrainingConfig
 from tests.training import runs
 from tests.training.parallel.real_processes import all_returned, model, split_tensor, together, trainer
 
