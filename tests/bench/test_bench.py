@@ -104,8 +104,6 @@ def test_low_precision_formats_are_used_in_computation() -> None:
         ({"seq_len": 129}, "a context of 128 tokens, not 129"),
         ({"seq_len": 3 + WARMUP}, "--seq-len must be above"),
         ({"batch": 0}, "must be at least 1, not 3 and 0"),
-        ({"steps": 0}, "must be at least 1, not 0 and"),
-        ({"precision": "fp16"}, "use one of fp64, fp32, bf16"),
         ({"precision": "nonsense"}, "nonsense is not measured on a cpu device"),
         ({"machine": replace(FAST, memory=10**6)}, "Use a smaller model"),
         ({"batch": 10**15, "machine": None}, "Use a smaller model, --batch or --seq-len"),

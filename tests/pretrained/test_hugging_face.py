@@ -141,13 +141,11 @@ def test_a_default_model_is_written_and_read_by_course_and_transformers(
 
 
 WITHOUT = [
-    (("--value-residual",), "train with --no-value-residual, and it is written as qwen3", ("--no-value-residual",)),
     (
         ("--value-residual", "--logit-cap", "15"),
         "train with --no-value-residual and without --logit-cap, and it is written as qwen3",
         ("--no-value-residual",),
     ),
-    (("--feed-forward", "relu2"), "train without --feed-forward, and it is written as qwen3", ()),
     (
         ("--recipe", "adamw", "--feed-forward", "relu2", "--logit-cap", "15"),
         "train without --logit-cap, and it is written as arcee",
@@ -275,10 +273,6 @@ def test_spaces_between_printed_pieces_are_kept(transformers: Any, tmp_path: Pat
     [
         (lambda folder: (folder / "tokenizer.json").unlink(), "has no tokenizer.json: download it too"),
         (lambda folder: (folder / "tokenizer.json").write_text("{}"), "tokenizer.json cannot be read"),
-        (
-            lambda folder: (folder / "config.json").write_text("[1]"),
-            "is damaged: it is not a JSON object but a list",
-        ),
         (lambda folder: (folder / "model.safetensors").unlink(), "has no model.safetensors: download it too"),
         (
             lambda folder: (folder / "model.safetensors").rename(folder / "pytorch_model.bin"),
@@ -289,7 +283,6 @@ def test_spaces_between_printed_pieces_are_kept(transformers: Any, tmp_path: Pat
             "run `git lfs pull`",
         ),
         (lambda folder: (folder / "config.json").write_text("[" * 100_000), "nested too deeply"),
-        (lambda folder: (folder / "config.json").write_text('{"model_type": NaN}'), "NaN is not a number"),
         (
             lambda folder: (folder / "generation_config.json").write_text('{"eos_token_id": "</s>"}'),
             "eos_token_id must be a whole number",

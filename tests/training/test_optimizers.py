@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -19,8 +18,6 @@ from lmcourse.training.optimizers.rules import SGD, AdaGrad, Adam, AdamW
 
 PAIRS: dict[str, tuple[type[Optimizer], type[Optimizer], dict[str, Any]]] = {
     "sgd": (SGD, torch.optim.SGD, {"lr": 0.03}),
-    "sgd with decay": (SGD, torch.optim.SGD, {"lr": 0.03, "weight_decay": 0.1}),
-    "heavy ball": (SGD, torch.optim.SGD, {"lr": 0.03, "momentum": 0.9}),
     "heavy ball with decay": (SGD, torch.optim.SGD, {"lr": 0.03, "momentum": 0.9, "weight_decay": 0.1}),
     "nesterov": (SGD, torch.optim.SGD, {"lr": 0.03, "momentum": 0.8, "nesterov": True, "weight_decay": 0.1}),
     "adagrad": (AdaGrad, torch.optim.Adagrad, {"lr": 0.1}),
@@ -130,9 +127,7 @@ def test_sparse_gradients_are_rejected_in_one_line(kind: type[Optimizer]) -> Non
     ("kind", "settings", "message"),
     [
         *((kind, {"lr": -0.1}, "lr must be at least 0, not -0.1") for kind in OURS.values()),
-        (SGD, {"lr": math.nan}, "lr must be at least 0, not nan"),
         (AdamW, {"lr": 1, "weight_decay": -1}, "weight_decay must be at least 0, not -1"),
-        (AdaGrad, {"lr": 1, "eps": -1}, "eps must be at least 0"),
         (AdamW, {"betas": (0.9, 1.0)}, r"betas .* not \(0.9, 1.0\)"),
         (SGD, {"lr": 1, "momentum": 1.0}, "momentum must be at least 0 and below 1, not 1.0"),
         (SGD, {"lr": 1, "nesterov": True}, "set a momentum above 0"),
@@ -277,10 +272,8 @@ def test_newton_schulz_raises_small_singular_values() -> None:
     ("shape", "settings", "message"),
     [
         ((3,), {}, r"Muon is for matrices, not for a shape of \[3\]: use AdamW for it"),
-        ((2, 3, 4), {}, r"not for a shape of \[2, 3, 4\]"),
         ((2, 2), {"momentum": 1.0}, r"momentum must be at least 0 and below 1, not 1\.0"),
         ((2, 2), {"iterations": 0}, "iterations must be at least 1 and below 100, not 0"),
-        ((2, 2), {"lr": -1}, "lr must be at least 0, not -1"),
     ],
 )
 def test_tensors_that_are_not_matrices_are_rejected_by_muon(

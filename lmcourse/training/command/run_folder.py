@@ -75,7 +75,7 @@ def lock_folder(folder: Path, *, resume: bool = False) -> Iterator[None]:
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
-        stack.callback(_remove_empty, made)
+        stack.callback(_remove_if_empty, made)
         try:
             _lock(folder, stack)
         except (BlockingIOError, Timeout):
@@ -96,13 +96,12 @@ def _lock(folder: Path, stack: ExitStack) -> None:
         descriptor = os.open(folder, os.O_RDONLY)
         stack.callback(os.close, descriptor)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise
-        except OSError:  # NFS locks only files that are open for writing, and a folder cannot be opened for writing
-            lock_file(folder, stack)
-    else:
-        lock_file(folder, stack)
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if isinstance(error, BlockingIOError):
+                raise
+            # NFS locks only files that are open for writing, and a folder cannot be opened for writing.
+    lock_file(folder, stack)
 
 
 def lock_file(folder: Path, stack: ExitStack) -> None:
@@ -115,8 +114,7 @@ def lock_file(folder: Path, stack: ExitStack) -> None:
         log.warning("%s is on a file system without locks: make sure that no other process trains there", folder)
 
 
-def _remove_empty(folders: list[Path]) -> None:
-    """Remove folders, the innermost first, if it is empty."""
+def _remove_if_empty(folders: list[Path]) -> None:
     with suppress(OSError):
         for path in folders:
             path.rmdir()

@@ -204,7 +204,7 @@ class StoppedError(KeyboardInterrupt):
     `reason` is one of the values of `STOP_SIGNALS`.
     """
 
-    def __init__(self, reason: str = STOP_SIGNALS[signal.SIGINT]) -> None:
+    def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
 
@@ -273,11 +273,7 @@ def telling_disk_errors(folder: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno is None:
             raise
-        raise CourseError(f"{error.filename or folder} cannot be written: {_reason(error, folder)}") from error
-
-
-def _reason(error: OSError, folder: Path) -> str:
-    if error.errno not in NO_ROOM:
-        return str(error.strerror)
-    again = f"continue: lmcourse train --resume --out {folder}" if (folder / SETTINGS_FILE).exists() else "begin again"
-    return f"{error.strerror}; make room, then {again}"
+        begun = (folder / SETTINGS_FILE).exists()
+        again = f"continue: lmcourse train --resume --out {folder}" if begun else "begin again"
+        advice = f"; make room, then {again}" if error.errno in NO_ROOM else ""
+        raise CourseError(f"{error.filename or folder} cannot be written: {error.strerror}{advice}") from error

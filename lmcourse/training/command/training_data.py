@@ -139,12 +139,8 @@ def prepare_data(run: RunConfig, folder: Path) -> dict[str, str]:
         counts: dict[str, int] = {}
         for name, part in ((TRAINING, parts.training), (VALIDATION, parts.validation)):
             if part is not None:
-                try:
-                    counts[name] = write_tokens(staging / name, part, vocab_size, saved)
-                except ValueError:
-                    if sum(map(len, part)):
-                        raise
-                    counts[name] = 0
+                has_text = next(iter(part), None) is not None
+                counts[name] = write_tokens(staging / name, part, vocab_size, saved) if has_text else 0
         check_lengths(run, counts[TRAINING], counts.get(VALIDATION))
         digests = {path.name: digest(path) for path in staging.iterdir()}
         for path in staging.iterdir():

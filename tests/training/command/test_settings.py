@@ -16,7 +16,6 @@ from lmcourse.training.command.settings import (
     RECIPES,
     SETTINGS,
     RecipeName,
-    changed_run,
     load_run,
     new_run,
     read_settings_file,
@@ -121,13 +120,6 @@ def test_a_resumed_run_rejects_a_recipe(tmp_path: Path) -> None:
         resolve_run(parse(["--resume", "--recipe", "adamw", "--out", str(tmp_path)], "train"))
 
 
-def test_a_resumed_run_keeps_its_model() -> None:
-    run = new_run({"qk_norm": True})
-    assert changed_run(run, {"steps": 900}).model == run.model
-    with pytest.raises(CourseError, match="qk_norm cannot change when a run resumes: it is True, not False"):
-        changed_run(run, {"qk_norm": False})
-
-
 @pytest.mark.parametrize("name", ["file.toml", "file.json"])
 def test_a_file_may_have_tables(name: str, tmp_path: Path) -> None:
     """It may also have a byte order mark, which Windows editors write."""
@@ -143,14 +135,11 @@ def test_a_file_may_have_tables(name: str, tmp_path: Path) -> None:
     ("typed", "message"),
     [
         ("--learning-rte 1", "there is no flag --learning-rte; the nearest is --learning-rate (train --help)"),
-        ("--step 5", "there is no flag --step; the nearest is --steps (train --help)"),
         ("5", "'5' is no flag: name the setting that it belongs to (train --help)"),
         ("--grad-clip=much", "grad_clip must be a number or none, not 'much' (train --help)"),
-        ("--steps inf", "steps must be a whole number, not 'inf' (train --help)"),
         ("--steps 1.5", "steps must be a whole number, not 1.5 (train --help)"),
         ("--schedule cos", "schedule must be one of constant, cosine, wsd, not 'cos' (train --help)"),
         ("--betas 0.9", "argument --betas: expected 2 arguments (train --help)"),
-        ("--betas 0.9 x", "betas must be 2 numbers, not 'x' (train --help)"),
         ("--corpus", "argument --corpus: expected one argument (train --help)"),
     ],
 )
@@ -165,11 +154,8 @@ def test_a_wrong_flag_is_reported_in_one_line(typed: str, message: str) -> None:
     [
         ("stepz = 5", "there is no setting 'stepz'; the nearest is steps"),
         ("[paralel]\nfsdp = 5", "there is no setting 'paralel'; the nearest is "),
-        ("training = 5", "there is no setting 'training'; the nearest is "),
         ("steps = 'ten'", "steps must be a whole number, not 'ten'"),
         ("steps = true", "steps must be a whole number, not True"),
-        ("steps = 'none'", "steps must be a whole number, not 'none'"),
-        ("grad_clip = 'much'", "grad_clip must be a number or none, not 'much'"),
         ("activation_checkpointing = 1", "activation_checkpointing must be true or false, not 1"),
         ("betas = [0.9]", "betas must be 2 numbers, not [0.9]"),
         ("precision = 'fp8'", "precision must be one of fp32, bf16, fp16, not 'fp8'"),
