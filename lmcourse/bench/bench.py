@@ -88,11 +88,7 @@ def predict_training(
 
 
 def measure_training_step(
-    network: Transformer,
-    tokens: Int[Tensor, "b s"],
-    machine: Accelerator,
-    precision: Format,
-    watch: Watch,
+    network: Transformer, tokens: Int[Tensor, "b s"], machine: Accelerator, precision: Format, watch: Watch
 ) -> StepMeasurement:
     """Predict and measure a training step: forward, loss, backward and AdamW on one batch."""
     batch, seq_len = tokens.shape
@@ -109,12 +105,7 @@ def measure_training_step(
 
 
 def measure_decoding_step(
-    network: Transformer,
-    tokens: Int[Tensor, "b s"],
-    machine: Accelerator,
-    precision: Format,
-    watch: Watch,
-    steps: int,
+    network: Transformer, tokens: Int[Tensor, "b s"], machine: Accelerator, precision: Format, watch: Watch, steps: int
 ) -> StepMeasurement:
     """Predict and measure a decoding step: one more token for each text of a batch.
 
@@ -154,13 +145,6 @@ def measure_peak(network: Transformer, tokens: Int[Tensor, "b s"]) -> int | None
         return None
     states = TRAINING_TENSORS * sum(weight.nbytes for weight in network.parameters())
     return states + max(accumulate(memory_events(step)))
-
-
-def predict_peak(config: TransformerConfig, batch: int, seq_len: int, precision: Format) -> int:
-    """Return the peak memory in bytes of a training step with AdamW if all numbers have the same format."""
-    size = BYTES_PER_NUMBER[precision]
-    recipe = PrecisionRecipe(precision, "AdamW", size, size, 0, 2 * size, precision, precision)
-    return training_memory(config, batch, seq_len, recipe).total
 
 
 TRAINING_TENSORS = 4
@@ -244,7 +228,9 @@ def bench(
     config = _check(entry, batch, seq_len, steps)
     precision = _check_format(where, precision)
     title, memory = (machine.title, machine.memory) if machine else title_and_memory(where)
-    peak_predicted = predict_peak(config, batch, seq_len, precision)
+    size = BYTES_PER_NUMBER[precision]
+    recipe = PrecisionRecipe(precision, "AdamW", size, size, 0, 2 * size, precision, precision)
+    peak_predicted = training_memory(config, batch, seq_len, recipe).total
     if peak_predicted > memory:
         raise CourseError(
             f"A training step of {entry.name} on {batch} × {seq_len} tokens needs {hardware.gib(peak_predicted)}; "

@@ -18,12 +18,9 @@ _NAME = re.compile(r"step-(\d{8,})")
 
 
 class CheckpointManager:
-    """A folder of checkpoints, named by their steps.
+    """A folder of checkpoints, named by their steps; the newest `keep` and the best one are kept.
 
-    Args:
-        folder: the folder of the checkpoints; it is created with the first checkpoint.
-        keep: how many of the newest checkpoints to keep. The one with the lowest validation loss is kept, too.
-        distributed: the context of the processes. All must call `latest`; only rank 0 lists and removes files.
+    If there are several processes, all must call `latest`, and only rank 0 lists and removes files.
     """
 
     def __init__(self, folder: Path, keep: int, distributed: DistributedContext = SINGLE_PROCESS) -> None:

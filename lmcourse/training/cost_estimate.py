@@ -33,12 +33,8 @@ ASSUMED_MFU = {"cpu": 0.3, "mps": 0.3, "cuda": 0.4}
 """Assumed fraction of the peak that a run reaches. Small models reach less, especially on a GPU."""
 
 RECIPES = {
-    ("adamw", "fp32"): "fp32",
-    ("adamw", "bf16"): "autocast",
-    ("adamw", "fp16"): "autocast",
-    ("muon", "fp32"): "muon",
-    ("muon", "bf16"): "muon-autocast",
-    ("muon", "fp16"): "muon-autocast",
+    "adamw": {"fp32": "fp32", "bf16": "autocast", "fp16": "autocast"},
+    "muon": {"fp32": "muon", "bf16": "muon-autocast", "fp16": "muon-autocast"},
 }
 """The memory recipe in `lmcourse.accounting.recipes` for each optimizer and precision."""
 
@@ -102,12 +98,8 @@ class CostEstimate:
 def estimate_cost(config: TransformerConfig, training: TrainingConfig, corpus_tokens: int) -> CostEstimate:
     """Estimate the cost of a run on the best device of this machine, or on one device for each process of the run.
 
-    CourseError is raised if the accounting does not cover a run like this.
-
-    Args:
-        config: the model, with the vocabulary of the run.
-        training: the settings of the run.
-        corpus_tokens: the number of tokens in the training part of the corpus.
+    `corpus_tokens` is the number of tokens in the training part of the corpus. CourseError is raised if the accounting
+    does not cover a run like this.
     """
     steps, device = training.most_steps, best_device()
     mfu, peak = ASSUMED_MFU[device.type], _peak(device, training.precision)
@@ -154,7 +146,7 @@ def _memory(config: TransformerConfig, training: TrainingConfig) -> Breakdown[in
         config,
         training.batch // training.parallel.dp_size,
         training.seq_len,
-        find_recipe(RECIPES[training.optimizer, training.precision]),
+        find_recipe(RECIPES[training.optimizer][training.precision]),
         activation_checkpointing="blocks" if training.activation_checkpointing else "nothing",
         layout=Layout(shared, parallel.tensor_parallel, parallel.pipeline_parallel, zero=3 if shared > 1 else 0),
         z_loss=training.z_loss > 0,

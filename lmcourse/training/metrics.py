@@ -22,13 +22,9 @@ Record = Mapping[str, Any]
 
 
 class MetricsFile:
-    """The metrics of a run, a line per step. Use it in a `with` block to add lines; all processes must do the same.
+    """The metrics of a run, a line per step. In a `with` block, lines are added to the file; all processes do the same.
 
     Each line has reached the operating system when `write` returns.
-
-    Args:
-        path: the file; new lines are added after its last line.
-        distributed: the context of the processes.
     """
 
     def __init__(self, path: Path, distributed: DistributedContext = SINGLE_PROCESS) -> None:

@@ -39,13 +39,7 @@ class Peak:
 
 
 class MfuMeter:
-    """A meter that turns tokens per second into MFU: F · τ / (devices · peak).
-
-    Args:
-        flops_per_token: F, model FLOPs of training per token.
-        peak: the peak of each device.
-        devices: number of devices whose tokens are counted together.
-    """
+    """A meter that turns tokens per second into MFU: model FLOPs per token · tokens per second / (devices · peak)."""
 
     def __init__(self, flops_per_token: float, peak: Peak, devices: int = 1) -> None:
         self.flops_per_token, self.peak, self.devices = flops_per_token, peak, devices

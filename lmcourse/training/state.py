@@ -39,11 +39,7 @@ StopReason = Literal["steps", "tokens", "time"]
 class TrainingState:
     """The state of a run between two steps. The learning rate is a function of the step, so it needs no state.
 
-    Args:
-        model: the model, on the device where it is trained.
-        config: the run.
-        tokens: the tokens of the training text.
-        distributed: the context of this process; if there are several processes, `model` is this process's part.
+    If there are several processes, `model` is this process's part.
 
     Attributes:
         step: number of steps done.

@@ -14,13 +14,7 @@ import torch
 from lmcourse.base.errors import CourseError
 from lmcourse.cli import main
 from lmcourse.cli.generating import as_text
-from lmcourse.data.tokenizers import (
-    ByteTokenizer,
-    CharacterTokenizer,
-    LibraryTokenizer,
-    Tokenizer,
-    open_any_tokenizer,
-)
+from lmcourse.data.tokenizers import ByteTokenizer, CharacterTokenizer, LibraryTokenizer, Tokenizer, open_any_tokenizer
 from lmcourse.inference.generate import generate
 from lmcourse.models.initialize import initialize
 from lmcourse.models.transformer import Transformer

@@ -26,14 +26,7 @@ from lmcourse.base.errors import CourseError
 from lmcourse.data.loader import Tokens
 from lmcourse.models.initialize import initialize
 from lmcourse.models.transformer import Transformer
-from lmcourse.training.command.run_folder import (
-    CHECKPOINTS,
-    METRICS,
-    TOKENIZER,
-    TRAINING,
-    VALIDATION,
-    lock_folder,
-)
+from lmcourse.training.command.run_folder import CHECKPOINTS, METRICS, TOKENIZER, TRAINING, VALIDATION, lock_folder
 from lmcourse.training.command.settings import SETTINGS_FILE, save_run
 from lmcourse.training.command.training_data import (
     LossBaseline,

@@ -99,13 +99,7 @@ class SGD(BaseOptimizer):
     """
 
     def __init__(
-        self,
-        params: ParamsT,
-        lr: float,
-        momentum: float = 0.0,
-        *,
-        nesterov: bool = False,
-        weight_decay: float = 0.0,
+        self, params: ParamsT, lr: float, momentum: float = 0.0, *, nesterov: bool = False, weight_decay: float = 0.0
     ) -> None:
         super().__init__(params, {"lr": lr, "momentum": momentum, "nesterov": nesterov, "weight_decay": weight_decay})
 

@@ -46,11 +46,7 @@ def refused(model: nn.Module, parallel: Parallelism, **changes: Any) -> str:
         (gpt(kv_heads=2), TENSOR, "layer 0: the key heads, 2, cannot be divided among 4 processes"),
         (gpt(vocab_size=255), TENSOR, "the vocabulary, 255, cannot be divided among 4 processes"),
         (gpt(feed_forward={"width": 50}), TENSOR, "layer 0: the feed-forward width, 50, cannot"),
-        (
-            gpt(relative_position_vectors=RelativePositionVectorsConfig(4)),
-            TENSOR,
-            "all heads share Shaw's vectors",
-        ),
+        (gpt(relative_position_vectors=RelativePositionVectorsConfig(4)), TENSOR, "all heads share Shaw's vectors"),
         (gpt(qk_norm=QKNormConfig(over="width")), TENSOR, "a QK-norm must be over 'head'"),
         (gpt(qk_norm=QKNormConfig(over="heads")), TENSOR, "a QK-norm must be over 'head'"),
         (
