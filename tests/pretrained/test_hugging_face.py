@@ -88,21 +88,6 @@ def test_transformers_loads_model_and_tokenizer(kind: str, transformers: Any, tm
     assert written == generate(ours.model, [tokens], 6)[0]
 
 
-@pytest.mark.parametrize("kind", ["bpe", "bytes", "characters"])
-def test_an_exported_model_generates_the_same_text(
-    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """This does not need transformers."""
-    ours, folder = trained(kind), tmp_path / "out"
-    export_model(ours, folder)
-    words = ["--prompt", "do", "--tokens", "12", "--temperature", "0", "--json"]
-    assert main(["generate", "--checkpoint", str(folder), *words]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["step"] is None
-    tokens = generate(ours.model, [ours.tokenizer.encode("do")], 12)[0]
-    assert told["text"] == ours.tokenizer.decode(tokens)
-
-
 @pytest.fixture(scope="module")
 def default_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run by `lmcourse train` with default settings of the model."""

@@ -14,7 +14,6 @@ import pytest
 import torch
 
 from lmcourse.base.errors import CourseError
-from lmcourse.cli import main
 from lmcourse.data.token_file import TokenFile
 from lmcourse.pretrained import PRETRAINED, load_pretrained, pretrained_folder
 from lmcourse.pretrained.export import export_run
@@ -72,16 +71,6 @@ def test_an_unknown_pretrained_name_is_rejected() -> None:
         CourseError, match="no model called 'macro' ships with the course; choose from micro-python-docs"
     ):
         load_pretrained("macro")
-
-
-def test_generate_accepts_the_name_of_a_pretrained_model(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["generate", "--checkpoint", PRETRAINED[0], "--prompt", "The ", "--tokens", "8", "--temperature", "0"]
-    assert main(words) == 0
-    trained = load_pretrained()
-    tokens = trained.tokenizer.encode("The ")
-    for _ in range(8):
-        tokens.append(int(trained.model(torch.tensor([tokens]))[0, -1].argmax()))
-    assert capsys.readouterr().out == trained.tokenizer.decode(tokens) + "\n"
 
 
 def test_an_exported_run_loads_without_its_training_state(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -149,35 +148,6 @@ START = torch.tensor([3.0, -2.0, 1.0], dtype=torch.float64)
 def gradient(x: Tensor) -> Tensor:
     """Return the gradient of ½ Σ h x²."""
     return HESSIAN * x
-
-
-def path(optimizer: Callable[[list[nn.Parameter]], Optimizer], steps: int) -> list[Tensor]:
-    """Return the weights before each step and after the last."""
-    w = nn.Parameter(START.clone())
-    rule, found = optimizer([w]), [START]
-    for _ in range(steps):
-        w.grad = gradient(w.detach())
-        rule.step()
-        found.append(w.detach().clone())
-    return found
-
-
-def test_sgd_with_momentum_matches_polyaks_heavy_ball() -> None:
-    x = [START, START]
-    for _ in range(30):
-        x.append(x[-1] - 0.02 * gradient(x[-1]) + 0.7 * (x[-1] - x[-2]))
-    got = path(lambda w: SGD(w, 0.02, 0.7), 30)
-    torch.testing.assert_close(torch.stack(got), torch.stack(x[1:]), rtol=0, atol=1e-13)
-
-
-def test_nesterov_momentum_matches_sutskevers_form() -> None:
-    theta, v, y = START, torch.zeros(3, dtype=torch.float64), [START]
-    for _ in range(30):
-        v = 0.7 * v - 0.02 * gradient(theta + 0.7 * v)
-        theta = theta + v
-        y.append(theta + 0.7 * v)
-    got = path(lambda w: SGD(w, 0.02, 0.7, nesterov=True), 30)
-    torch.testing.assert_close(torch.stack(got), torch.stack(y), rtol=0, atol=1e-13)
 
 
 def test_scheduled_adamw_matches_the_paper_with_scaled_decay() -> None:
