@@ -253,19 +253,10 @@ def test_spaces_between_printed_pieces_are_kept(transformers: Any, tmp_path: Pat
         (lambda folder: (folder / "tokenizer.json").unlink(), "has no tokenizer.json: download it too"),
         (lambda folder: (folder / "tokenizer.json").write_text("{}"), "tokenizer.json cannot be read"),
         (lambda folder: (folder / "model.safetensors").unlink(), "has no model.safetensors: download it too"),
-        (
-            lambda folder: (folder / "model.safetensors").rename(folder / "pytorch_model.bin"),
-            "only pytorch_model.bin; a pickle can run code",
-        ),
-        (
-            lambda folder: (folder / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1"),
-            "run `git lfs pull`",
-        ),
+        (lambda folder: (folder / "model.safetensors").rename(folder / "pytorch_model.bin"), "a pickle can run code"),
+        (lambda folder: (folder / "model.safetensors").write_text("version https://git-lfs."), "run `git lfs pull`"),
         (lambda folder: (folder / "config.json").write_text("[" * 100_000), "nested too deeply"),
-        (
-            lambda folder: (folder / "generation_config.json").write_text('{"eos_token_id": "</s>"}'),
-            "eos_token_id must be a whole number",
-        ),
+        (lambda folder: (folder / "generation_config.json").write_text('{"eos_token_id": ""}'), "eos_token_id must be"),
     ],
 )
 def test_a_damaged_folder_is_reported_in_one_line(

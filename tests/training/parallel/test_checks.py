@@ -49,19 +49,11 @@ def refused(model: nn.Module, parallel: Parallelism, **changes: Any) -> str:
         (gpt(relative_position_vectors=RelativePositionVectorsConfig(4)), TENSOR, "all heads share Shaw's vectors"),
         (gpt(qk_norm=QKNormConfig(over="width")), TENSOR, "a QK-norm must be over 'head'"),
         (gpt(qk_norm=QKNormConfig(over="heads")), TENSOR, "a QK-norm must be over 'head'"),
-        (
-            MIXED_VALUES,
-            TENSOR,
-            "layer 1: tensor_parallel divides heads, but all heads share the weight of a value residual",
-        ),
+        (MIXED_VALUES, TENSOR, "layer 1: tensor_parallel divides heads, but all heads share the weight"),
         (MIXED_VALUES, STAGES, "every layer of a value residual needs the first layer's values"),
         (gpt(embedding=EmbeddingConfig(width=16)), TENSOR, "an embedding whose width differs from d_model"),
         (gpt().with_(position_bias=AlibiConfig()), TENSOR, "a position bias covers all of them"),
-        (
-            gpt(head=UNTIED).with_(position_bias=RelativePositionBiasConfig()),
-            STAGES,
-            "a learned position bias is shared",
-        ),
+        (gpt().with_(position_bias=RelativePositionBiasConfig()), STAGES, "a learned position bias is shared"),
         (gpt(layers=1, head=UNTIED), STAGES, "1 layers are too few for 2 stages"),
     ],
 )
