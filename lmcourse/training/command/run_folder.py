@@ -85,7 +85,17 @@ def lock_folder(folder: Path, *, resume: bool = False) -> Iterator[None]:
             check_checkpoints(folder)
         else:
             check_unused(folder)
+            stack.callback(_remove_unless_begun, folder)
         yield
+
+
+def _remove_unless_begun(folder: Path) -> None:
+    """Remove the files of a new run if it ended before its first step, so that the same command can be run again."""
+    metrics = folder / METRICS
+    if not (folder / CHECKPOINTS).exists() and not (metrics.exists() and metrics.stat().st_size):
+        for name in (TOKENIZER, TRAINING, VALIDATION, SETTINGS_FILE, METRICS):
+            with suppress(OSError):  # Windows does not remove open files
+                (folder / name).unlink()
 
 
 def _lock(folder: Path, stack: ExitStack) -> None:

@@ -12,7 +12,7 @@ import signal
 import stat
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -26,7 +26,7 @@ from lmcourse.base.errors import CourseError
 from lmcourse.data.loader import Tokens
 from lmcourse.models.initialize import initialize
 from lmcourse.models.transformer import Transformer
-from lmcourse.training.command.run_folder import CHECKPOINTS, METRICS, TOKENIZER, TRAINING, VALIDATION, lock_folder
+from lmcourse.training.command.run_folder import lock_folder
 from lmcourse.training.command.settings import SETTINGS_FILE, save_run
 from lmcourse.training.command.training_data import (
     LossBaseline,
@@ -115,15 +115,9 @@ def train(
         interrupt_handler = stack.enter_context(InterruptHandler())
         if process.is_main:
             stack.enter_context(lock_folder(folder, resume=resume))
-        if process.is_main and not resume:
-            stack.enter_context(removed_unless_begun(folder))
-        trainer = make_trainer(
-            run,
-            load_data(run, folder, write=process.is_main and not resume),
-            folder,
-            [*callbacks, interrupt_handler],
-            process.device,
-        )
+        callbacks = [*callbacks, interrupt_handler]
+        write = process.is_main and not resume
+        trainer = make_trainer(run, load_data(run, folder, write=write), folder, callbacks, process.device)
         if resume:
             log.info("going on after step %s", f"{trainer.resume():,}")
             if process.is_main:
@@ -141,19 +135,6 @@ def train(
         return RunResult(
             state.step, state.tokens, state.seconds, reason, best_loss, state.best_step, baseline, str(checkpoint)
         )
-
-
-@contextmanager
-def removed_unless_begun(folder: Path) -> Iterator[None]:
-    """Remove the files of a new run if it ends before its first step, so that the same command can be run again."""
-    try:
-        yield
-    finally:
-        metrics = folder / METRICS
-        if not (folder / CHECKPOINTS).exists() and not (metrics.exists() and metrics.stat().st_size):
-            for name in (TOKENIZER, TRAINING, VALIDATION, SETTINGS_FILE, METRICS):
-                with suppress(OSError):  # Windows does not remove open files
-                    (folder / name).unlink()
 
 
 def load_data(run: RunConfig, folder: Path, *, write: bool) -> TrainingData[Tokens]:
