@@ -236,22 +236,22 @@ def bench(
             f"A training step of {entry.name} on {batch} × {seq_len} tokens needs {hardware.gib(peak_predicted)}; "
             f"{title} has {hardware.gib(memory)}. Use a smaller model, --batch or --seq-len."
         )
-    known = machine or measure_machine(device=where)
+    measured = machine or measure_machine(device=where)
     network = Transformer(config).to(where, DTYPES[precision])
     tokens = torch.randint(config.vocab_size, (batch, seq_len), device=where)
     watch = partial(time_it, warmup=WARMUP, repeats=steps, device=where, stopwatch=stopwatch)
     saved = saved_tensors(lambda: next_token_loss(network(tokens), tokens), network, without=[tokens]).total
-    training = measure_training_step(network, tokens, known, precision, watch)
+    training = measure_training_step(network, tokens, measured, precision, watch)
     peak = measure_peak(network, tokens)
-    decoding = measure_decoding_step(network, tokens, known, precision, watch, steps)
+    decoding = measure_decoding_step(network, tokens, measured, precision, watch, steps)
     try:
-        share = mfu(training.flops, training.measured.median, known, precision)
+        share = mfu(training.flops, training.measured.median, measured, precision)
     except ValueError as error:
         raise CourseError(str(error)) from None
     known_accelerator, notes = present_gpu(where) if where.type == "cuda" else (None, ())
     listed = known_accelerator.peaks if known_accelerator else {}
     return Bench(
-        machine=known,
+        machine=measured,
         known_accelerator=known_accelerator,
         notes=notes,
         model=entry.name,
@@ -265,8 +265,8 @@ def bench(
         peak_predicted=peak_predicted,
         peak_measured=peak,
         mfu=share,
-        bandwidth_share=decoding.moved / decoding.measured.median / known.bandwidth,
-        peak_shares={name: peak / listed[name] for name, peak in known.peaks.items() if name in listed},
+        bandwidth_share=decoding.moved / decoding.measured.median / measured.bandwidth,
+        peak_shares={name: peak / listed[name] for name, peak in measured.peaks.items() if name in listed},
     )
 
 

@@ -199,8 +199,7 @@ def is_of_model(stored: Any, described: Any) -> bool:
     An old checkpoint lacks fields that were added to the configuration later: such a field must be None or False.
     """
     if isinstance(described, Mapping) and isinstance(stored, Mapping):
-        known = stored.keys() <= described.keys()
-        return known and all(
+        return stored.keys() <= described.keys() and all(
             is_of_model(stored[name], value) if name in stored else value in (None, False)
             for name, value in described.items()
         )

@@ -65,8 +65,8 @@ def trained_by_flags(*flags: str) -> TrainedModel:
 def their_greedy(model: Any, prompt: torch.Tensor, count: int) -> list[int]:
     """Return prompt and answer. The mask is needed, because otherwise tokens equal to the padding token would be
     ignored."""
-    seen = torch.ones_like(prompt)
-    found = model.generate(prompt, attention_mask=seen, max_new_tokens=count, do_sample=False, pad_token_id=0)
+    visible = torch.ones_like(prompt)
+    found = model.generate(prompt, attention_mask=visible, max_new_tokens=count, do_sample=False, pad_token_id=0)
     return [int(token) for token in found[0]]
 
 

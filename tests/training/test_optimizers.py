@@ -215,14 +215,14 @@ def test_fused_matrices_are_made_orthogonal_one_by_one() -> None:
     """Three matrices in one parameter are updated like three separate matrices."""
     parts = [nn.Parameter(torch.randn(rows, 8, generator=torch.Generator().manual_seed(rows))) for rows in (8, 4, 4)]
     fused = nn.Parameter(torch.cat([part.detach() for part in parts]))
-    apart, together = Muon(parts, 0.1), Muon([{"params": [fused], "rows": (8, 4, 4)}], 0.1)
+    separate, joined = Muon(parts, 0.1), Muon([{"params": [fused], "rows": (8, 4, 4)}], 0.1)
     for step in range(4):
         set_gradients(parts, step + 2)
         fused.grad = torch.cat([part.new_zeros(part.shape) if part.grad is None else part.grad for part in parts])
         for part, gradient in zip(parts, fused.grad.split([8, 4, 4]), strict=True):
             part.grad = gradient.clone()
-        apart.step()
-        together.step()
+        separate.step()
+        joined.step()
     assert torch.equal(fused, torch.cat(parts))
 
 

@@ -105,12 +105,12 @@ def test_mixed_precision_stays_close_to_full_precision(precision: Precision) -> 
     device, whole = best_device(), batch()
     model = runs.model(dropout=0.0).to(device)
     other = deepcopy(model)
-    seen = []
-    model.head.register_forward_hook(lambda module, inputs, output: seen.append(output.dtype))
+    dtypes = []
+    model.head.register_forward_hook(lambda module, inputs, output: dtypes.append(output.dtype))
     there = whole.to(device)
     full = training_step(other, [there], torch.optim.SGD(other.parameters(), 0.1), MixedPrecision("fp32", device))
     mixed = training_step(model, [there], torch.optim.SGD(model.parameters(), 0.1), MixedPrecision(precision, device))
-    assert seen == [torch.bfloat16 if precision == "bf16" else torch.float16]
+    assert dtypes == [torch.bfloat16 if precision == "bf16" else torch.float16]
     assert all(p.dtype == torch.float32 for p in model.parameters())
     assert mixed.loss == pytest.approx(full.loss, rel=2**-8)
     assert mixed.gradient_norm == pytest.approx(full.gradient_norm, rel=0.02)

@@ -81,10 +81,10 @@ def test_recomputed_blocks_change_no_loss(whole: Path, tmp_path: Path) -> None:
 
 def test_the_model_runs_in_the_configured_dtype(tmp_path: Path) -> None:
     run = runs.trainer(tmp_path, steps=1, warmup_steps=0, precision="bf16")
-    seen: set[torch.dtype] = set()
-    run.state.model.register_forward_hook(lambda module, inputs, output: seen.add(output.dtype))
+    dtypes: set[torch.dtype] = set()
+    run.state.model.register_forward_hook(lambda module, inputs, output: dtypes.add(output.dtype))
     run.run()
-    assert seen == {torch.bfloat16}
+    assert dtypes == {torch.bfloat16}
     compiled = runs.trainer(tmp_path / "compiled", compile=True).state.model
     assert compiled._compiled_call_impl is not None
     assert list(compiled.state_dict()) == list(runs.model().state_dict())

@@ -163,13 +163,13 @@ def _reached(result: RunResult) -> list[str]:
 
 
 def parse(arguments: Sequence[str], program: str) -> Namespace:
-    """Parse the command line; `given` holds the settings by name.
+    """Parse the command line; `settings` holds the settings by name.
 
     Raises CourseError if a flag is unknown or has a wrong value, and SystemExit after printing help.
     """
     try:
         options = make_parser(program).parse_args(list(arguments))
-        options.given = check_settings({name: options.pop(name) for name in SETTINGS if name in options})
+        options.settings = check_settings({name: options.pop(name) for name in SETTINGS if name in options})
     except (ArgumentError, ValueError) as error:
         raise CourseError(f"{_flag_error(str(error))} ({program} --help)") from None
     for name in ("out", "config"):

@@ -111,7 +111,7 @@ def train(
     """
     process = process or ProcessInfo(0, best_device())
     allow_tf32(process.device)
-    with telling_no_memory(TRAIN_WITH_LESS), telling_disk_errors(folder), ExitStack() as stack:
+    with telling_no_memory(TRAIN_WITH_LESS), reporting_disk_errors(folder), ExitStack() as stack:
         interrupt_handler = stack.enter_context(InterruptHandler())
         if process.is_main:
             stack.enter_context(lock_folder(folder, resume=resume))
@@ -238,7 +238,7 @@ def _leave_terminal() -> None:
 
 
 @contextmanager
-def telling_disk_errors(folder: Path) -> Iterator[None]:
+def reporting_disk_errors(folder: Path) -> Iterator[None]:
     """Raise CourseError if a file of a run cannot be read or written in a `with` block."""
     try:
         yield

@@ -113,9 +113,9 @@ class Pipeline(nn.Module):
         self._targets = distributed.all_reduce_sum((targets != IGNORE_INDEX).sum()).clamp(min=1)
         self._z_loss, self._dp_size = z_loss, distributed.dp_size
         losses: list[Tensor] = []
-        given = [inputs] if self.stage.index == 0 else []
+        first_inputs = [inputs] if self.stage.index == 0 else []
         with precision.autocast():
-            self.schedule.step(*given, target=targets, losses=losses, return_outputs=False)
+            self.schedule.step(*first_inputs, target=targets, losses=losses, return_outputs=False)
         self._sum_tied_grads()
         mine = torch.stack(losses).detach().sum() if losses else torch.zeros((), device=self.device)
         return distributed.all_reduce_sum(self._broadcast_from_last(mine / distributed.dp_size))

@@ -53,11 +53,11 @@ def words(values: dict[str, Any]) -> list[str]:
 
 
 def test_every_setting_arrives_from_flags_and_from_run_json(tmp_path: Path) -> None:
-    given = parse(words(OTHER), "train").given
-    assert given == OTHER
+    settings = parse(words(OTHER), "train").settings
+    assert settings == OTHER
     assert OTHER.keys() == SETTINGS.keys()
-    assert {name: type(value) for name, value in given.items()} == {n: type(v) for n, v in OTHER.items()}
-    run = new_run(given)
+    assert {name: type(value) for name, value in settings.items()} == {n: type(v) for n, v in OTHER.items()}
+    run = new_run(settings)
     assert settings_of(run) == OTHER
     save_run(run, tmp_path)
     assert load_run(tmp_path) == run
@@ -75,9 +75,9 @@ def test_help_explains_every_setting_and_its_default(monkeypatch: pytest.MonkeyP
 
 
 def test_only_typed_settings_are_passed_on() -> None:
-    assert parse(["--out", "x"], "train").given == {}
+    assert parse(["--out", "x"], "train").settings == {}
     typed = ["--no-compile", "--grad-clip", "none", "--max-tokens", "1e6", "--batch=1E1", "--corpus", "1e3"]
-    assert parse(typed, "train").given == {
+    assert parse(typed, "train").settings == {
         "compile": False,
         "grad_clip": None,
         "max_tokens": 10**6,

@@ -39,7 +39,7 @@ class Ended(Exception):  # noqa: N818  # it need not be an error
     """A process did not return; the message says how it ended."""
 
 
-def together(parallel: Parallelism, folder: Path, work: Work, *args: Any, started: int | None = None) -> list[Any]:
+def run_processes(parallel: Parallelism, folder: Path, work: Work, *args: Any, started: int | None = None) -> list[Any]:
     """Run a function in each process; return its plain values and tensors, or how the process ended.
 
     Args:

@@ -15,7 +15,7 @@ from lmcourse.training import checkpoint_format
 from lmcourse.training.checkpoint_format import STATE
 from lmcourse.training.training_config import ONE_PROCESS, Parallelism
 from tests.training import runs
-from tests.training.parallel.real_processes import Ended, all_returned, together, trainer
+from tests.training.parallel.real_processes import Ended, all_returned, run_processes, trainer
 
 pytestmark = [pytest.mark.prove, pytest.mark.usefixtures("one_thread")]
 
@@ -38,7 +38,7 @@ def go_on(folder: Path, parallel: Parallelism, settings: Settings) -> int:
 
 def anyhow(parallel: Parallelism, folder: Path, work: Any, *args: Any) -> list[Any]:
     """Run on the required number of processes."""
-    return [work(*args)] if parallel == ONE_PROCESS else all_returned(together(parallel, folder, work, *args))
+    return [work(*args)] if parallel == ONE_PROCESS else all_returned(run_processes(parallel, folder, work, *args))
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +126,7 @@ def die_while_saving(folder: Path, step: int) -> None:
 
 
 def test_a_crash_while_writing_leaves_the_last_checkpoint(tmp_path: Path) -> None:
-    first, second = together(Parallelism(fsdp=2), tmp_path, die_while_saving, tmp_path / "run", 3)
+    first, second = run_processes(Parallelism(fsdp=2), tmp_path, die_while_saving, tmp_path / "run", 3)
     assert str(first) == "exit code 1"
     assert str(second) == "CourseError: process 1 stops: another process ended; its error message, if any, is above"
     assert sorted(path.name for path in (tmp_path / "run" / "checkpoints").iterdir()) == [
@@ -136,7 +136,7 @@ def test_a_crash_while_writing_leaves_the_last_checkpoint(tmp_path: Path) -> Non
     ]
     parallel = Parallelism(fsdp=2)
     settings = {"grad_accum_steps": 2, "checkpoint_every": 1}
-    assert all_returned(together(parallel, tmp_path, go_on, tmp_path / "run", parallel, settings)) == [2, 2]
+    assert all_returned(run_processes(parallel, tmp_path, go_on, tmp_path / "run", parallel, settings)) == [2, 2]
     assert not list((tmp_path / "run").glob("checkpoints/.*"))
 
 
@@ -148,7 +148,7 @@ def test_only_one_process_reports_that_no_checkpoint_is_intact(tmp_path: Path) -
     begin(tmp_path / "run", ONE_PROCESS, {"grad_accum_steps": 2})
     for place in (tmp_path / "run" / "checkpoints").iterdir():
         (place / STATE).unlink()
-    first, second = together(Parallelism(data_parallel=2), tmp_path, resume_damaged, tmp_path / "run")
+    first, second = run_processes(Parallelism(data_parallel=2), tmp_path, resume_damaged, tmp_path / "run")
     assert str(first).startswith("CourseError: no checkpoint in ")
     assert str(second) == "SystemExit: 2"
     assert isinstance(first, Ended)
