@@ -5,10 +5,10 @@ Only if there is no data sheet for the device, the speed of a matrix product is 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import torch
 from rich import box
 from rich.console import Group, RenderableType
 from rich.markup import escape
@@ -26,7 +26,6 @@ from lmcourse.base.errors import CourseError
 from lmcourse.base.units import GIB, MIB
 from lmcourse.models.config import TransformerConfig
 from lmcourse.training.mfu_meter import Peak, find_peak
-from lmcourse.training.precision import Precision
 from lmcourse.training.training_config import TrainingConfig
 
 ASSUMED_MFU = {"cpu": 0.3, "mps": 0.3, "cuda": 0.4}
@@ -101,8 +100,10 @@ def estimate_cost(config: TransformerConfig, training: TrainingConfig, corpus_to
     `corpus_tokens` is the number of tokens in the training part of the corpus. CourseError is raised if the accounting
     does not cover a run like this.
     """
-    steps, device = training.most_steps, best_device()
-    mfu, peak = ASSUMED_MFU[device.type], _peak(device, training.precision)
+    steps, device, peak = training.most_steps, best_device(), None
+    mfu = ASSUMED_MFU[device.type]
+    with suppress(ValueError):  # there is no data sheet
+        peak = find_peak(device, training.precision)
     devices = training.parallel.world_size if device.type == "cuda" else 1
     try:
         flops, memory = _flops_per_step(config, training), _memory(config, training)
@@ -123,13 +124,6 @@ def estimate_cost(config: TransformerConfig, training: TrainingConfig, corpus_to
         mfu=mfu,
         seconds=None if peak is None else steps * flops / (mfu * peak.flops_per_second * devices),
     )
-
-
-def _peak(device: torch.device, precision: Precision) -> Peak | None:
-    try:
-        return find_peak(device, precision)
-    except ValueError:
-        return None
 
 
 def _flops_per_step(config: TransformerConfig, training: TrainingConfig) -> int:
