@@ -87,7 +87,7 @@ class SGD(BaseOptimizer):
 
     Papers write it in other forms, which are the same as long as η does not change: Polyak's w_{k+1} = w_k − η ∇f(w_k)
     + μ (w_k − w_{k−1}); and, by Sutskever et al. (2013), v ← μ v − η ∇f(w + μ v), w ← w + v, where the weights that
-    this class stores are w + μ v. Raises ValueError if a setting is out of range, or `nesterov` is used without momentum.
+    this class stores are w + μ v. Raises ValueError if a setting is out of range, or `nesterov` lacks momentum.
 
     Args:
         lr: η, the learning rate.
