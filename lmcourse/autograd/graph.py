@@ -148,7 +148,7 @@ class Step:
     Attributes:
         phase: "start": only the leaves have values; "forward": a node was computed; "seed": the gradient of the end
             was set to 1; "backward": one edge passed a gradient on to a parent.
-        values: the value of each node, None while it is unknown.
+        values: the value of each node, None while it is unvalues_before.
         grads: the gradient of each node so far; all are 0 before the backward pass.
         node: the node that changed, if any.
         edge: the edge that was followed, in the backward pass.
@@ -185,8 +185,8 @@ def _forward(graph: Graph) -> list[Step]:
     steps = [Step("start", leaves, zeros, None, None, "only the leaves have values")]
     for index, node in enumerate(graph.nodes):
         if node.formula:
-            known = steps[-1].values
-            values = (*known[:index], node.data, *known[index + 1 :])
+            before = steps[-1].values
+            values = (*before[:index], node.data, *before[index + 1 :])
             text = f"{node.label} = {node.formula} = {node.data:.4g}"
             steps.append(Step("forward", values, zeros, index, None, text))
     return steps
@@ -194,9 +194,9 @@ def _forward(graph: Graph) -> list[Step]:
 
 def _back(graph: Graph, before: Step, edge: Edge) -> Step:
     """Follow an edge backward: add the child's gradient times the local derivative to the parent's gradient."""
-    given = before.grads[edge.child]
-    total = before.grads[edge.parent] + given * edge.local
+    child_grad = before.grads[edge.child]
+    total = before.grads[edge.parent] + child_grad * edge.local
     grads = (*before.grads[: edge.parent], total, *before.grads[edge.parent + 1 :])
     parent, child = graph.nodes[edge.parent].label, graph.nodes[edge.child].label
-    text = f"{parent}.grad += {child}.grad · ∂{child}/∂{parent} = {given:.4g} · {edge.local:.4g}  →  {total:.4g}"
+    text = f"{parent}.grad += {child}.grad · ∂{child}/∂{parent} = {child_grad:.4g} · {edge.local:.4g}  →  {total:.4g}"
     return Step("backward", before.values, grads, edge.parent, edge, text)

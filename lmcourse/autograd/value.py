@@ -114,14 +114,14 @@ def topological_order(end: Value) -> list[Value]:
     thousand nodes.
     """
     order: list[Value] = []
-    seen: set[Value] = set()
+    visited: set[Value] = set()
     stack = [(end, False)]
     while stack:
         node, parents_are_done = stack.pop()
         if parents_are_done:
             order.append(node)
-        elif node not in seen:
-            seen.add(node)
+        elif node not in visited:
+            visited.add(node)
             stack.append((node, True))
             stack.extend((parent, False) for parent in reversed(node.parents))
     return order

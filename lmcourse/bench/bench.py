@@ -38,6 +38,7 @@ from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import find_model
 from lmcourse.models.zoo.entry import Entry
+from lmcourse.training.run_config import find_decoder
 
 Watch = Callable[[Callable[[], object]], Timing]
 """A function that times another function: first WARMUP runs, then the timed runs."""
@@ -87,11 +88,7 @@ def predict_training(
 
 
 def measure_training_step(
-    network: Transformer,
-    tokens: Int[Tensor, "b s"],
-    machine: Accelerator,
-    precision: Format,
-    watch: Watch,
+    network: Transformer, tokens: Int[Tensor, "b s"], machine: Accelerator, precision: Format, watch: Watch
 ) -> StepMeasurement:
     """Predict and measure a training step: forward, loss, backward and AdamW on one batch."""
     batch, seq_len = tokens.shape
@@ -108,12 +105,7 @@ def measure_training_step(
 
 
 def measure_decoding_step(
-    network: Transformer,
-    tokens: Int[Tensor, "b s"],
-    machine: Accelerator,
-    precision: Format,
-    watch: Watch,
-    steps: int,
+    network: Transformer, tokens: Int[Tensor, "b s"], machine: Accelerator, precision: Format, watch: Watch, steps: int
 ) -> StepMeasurement:
     """Predict and measure a decoding step: one more token for each text of a batch.
 
@@ -153,13 +145,6 @@ def measure_peak(network: Transformer, tokens: Int[Tensor, "b s"]) -> int | None
         return None
     states = TRAINING_TENSORS * sum(weight.nbytes for weight in network.parameters())
     return states + max(accumulate(memory_events(step)))
-
-
-def predict_peak(config: TransformerConfig, batch: int, seq_len: int, precision: Format) -> int:
-    """Return the peak memory in bytes of a training step with AdamW if all numbers have the same format."""
-    size = BYTES_PER_NUMBER[precision]
-    recipe = PrecisionRecipe(precision, "AdamW", size, size, 0, 2 * size, precision, precision)
-    return training_memory(config, batch, seq_len, recipe).total
 
 
 TRAINING_TENSORS = 4
@@ -243,28 +228,30 @@ def bench(
     config = _check(entry, batch, seq_len, steps)
     precision = _check_format(where, precision)
     title, memory = (machine.title, machine.memory) if machine else title_and_memory(where)
-    peak_predicted = predict_peak(config, batch, seq_len, precision)
+    size = BYTES_PER_NUMBER[precision]
+    recipe = PrecisionRecipe(precision, "AdamW", size, size, 0, 2 * size, precision, precision)
+    peak_predicted = training_memory(config, batch, seq_len, recipe).total
     if peak_predicted > memory:
         raise CourseError(
             f"A training step of {entry.name} on {batch} × {seq_len} tokens needs {hardware.gib(peak_predicted)}; "
             f"{title} has {hardware.gib(memory)}. Use a smaller model, --batch or --seq-len."
         )
-    known = machine or measure_machine(device=where)
+    measured = machine or measure_machine(device=where)
     network = Transformer(config).to(where, DTYPES[precision])
     tokens = torch.randint(config.vocab_size, (batch, seq_len), device=where)
     watch = partial(time_it, warmup=WARMUP, repeats=steps, device=where, stopwatch=stopwatch)
     saved = saved_tensors(lambda: next_token_loss(network(tokens), tokens), network, without=[tokens]).total
-    training = measure_training_step(network, tokens, known, precision, watch)
+    training = measure_training_step(network, tokens, measured, precision, watch)
     peak = measure_peak(network, tokens)
-    decoding = measure_decoding_step(network, tokens, known, precision, watch, steps)
+    decoding = measure_decoding_step(network, tokens, measured, precision, watch, steps)
     try:
-        share = mfu(training.flops, training.measured.median, known, precision)
+        share = mfu(training.flops, training.measured.median, measured, precision)
     except ValueError as error:
         raise CourseError(str(error)) from None
     known_accelerator, notes = present_gpu(where) if where.type == "cuda" else (None, ())
     listed = known_accelerator.peaks if known_accelerator else {}
     return Bench(
-        machine=known,
+        machine=measured,
         known_accelerator=known_accelerator,
         notes=notes,
         model=entry.name,
@@ -278,15 +265,13 @@ def bench(
         peak_predicted=peak_predicted,
         peak_measured=peak,
         mfu=share,
-        bandwidth_share=decoding.moved / decoding.measured.median / known.bandwidth,
-        peak_shares={name: peak / listed[name] for name, peak in known.peaks.items() if name in listed},
+        bandwidth_share=decoding.moved / decoding.measured.median / measured.bandwidth,
+        peak_shares={name: peak / listed[name] for name, peak in measured.peaks.items() if name in listed},
     )
 
 
 def _check(entry: Entry, batch: int, seq_len: int, steps: int) -> TransformerConfig:
-    config = entry.config
-    if not isinstance(config, TransformerConfig) or not all(layer.attention.pattern.causal for layer in config.layers):
-        raise CourseError(f"{entry.name} does not generate text: use a decoder, such as mini.")
+    config = find_decoder(entry.name)
     if batch < 1 or steps < 1 or seq_len <= WARMUP + steps:
         raise CourseError(
             f"--steps and --batch must be at least 1, not {steps} and {batch}, and --seq-len must be above "

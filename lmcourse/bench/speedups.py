@@ -124,12 +124,7 @@ def measure_speedups(
 
 
 def make_training_step(
-    config: TransformerConfig,
-    setup: StepSetup,
-    seq_len: int,
-    device: torch.device | str = "cpu",
-    *,
-    wait: bool = False,
+    config: TransformerConfig, setup: StepSetup, seq_len: int, device: torch.device | str = "cpu", *, wait: bool = False
 ) -> Callable[[], Tensor]:
     """Return a function that does a training step on random tokens with a fixed seed, and returns the loss.
 

@@ -11,6 +11,7 @@ import json
 import logging
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from itertools import combinations
 from pathlib import Path
@@ -20,7 +21,6 @@ import torch
 from lmcourse.base.errors import CourseError
 from lmcourse.base.json_file import read_json
 from lmcourse.data.tokenizers import Tokenizer, open_any_tokenizer, save_tokenizer
-from lmcourse.models.config import TransformerConfig
 from lmcourse.models.interop import from_hugging_face, to_hugging_face
 from lmcourse.models.interop.convert import family_for
 from lmcourse.models.transformer import Transformer
@@ -125,17 +125,10 @@ def how_to_train_for_export(run: RunConfig, vocab_size: int) -> str:
     for count in range(1, len(changed) + 1):
         for names in combinations(changed, count):
             without = replace(run.model, **{name: getattr(UNCHANGED, name) for name in names})
-            family = _family(replace(run, model=without).model_config(vocab_size))
-            if family is not None:
-                return f"; train {_flags(names)}, and it is written as {family}"
+            with suppress(CourseError):
+                family = family_for(replace(run, model=without).model_config(vocab_size))
+                return f"; train {_flags(names)}, and it is written as {family.name}"
     return ""
-
-
-def _family(config: TransformerConfig) -> str | None:
-    try:
-        return family_for(config).name
-    except CourseError:
-        return None
 
 
 def _flags(names: Sequence[str]) -> str:

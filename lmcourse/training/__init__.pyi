@@ -7,11 +7,11 @@ from lmcourse.training.optimizers.rules import SGD as SGD
 from lmcourse.training.optimizers.rules import AdaGrad as AdaGrad
 from lmcourse.training.optimizers.rules import Adam as Adam
 from lmcourse.training.optimizers.rules import AdamW as AdamW
-from lmcourse.training.parallelism import Parallelism as Parallelism
 from lmcourse.training.precision import MixedPrecision as MixedPrecision
 from lmcourse.training.schedules import Constant as Constant
 from lmcourse.training.schedules import Cosine as Cosine
 from lmcourse.training.schedules import WarmupStableDecay as WarmupStableDecay
 from lmcourse.training.step import training_step as training_step
 from lmcourse.training.trainer import Trainer as Trainer
+from lmcourse.training.training_config import Parallelism as Parallelism
 from lmcourse.training.training_config import TrainingConfig as TrainingConfig

@@ -94,18 +94,8 @@ def documentation() -> tuple[int, Tokens, Tokens]:
 def run_recipe(recipe: Recipe, vocab_size: int, training: Tokens, validation: Tokens, seed: int = 0) -> list[Record]:
     """Train a new model by a recipe; measure the validation loss four times in the run.
 
-    Args:
-        recipe: the run's choices.
-        vocab_size: the number of different tokens.
-        training: the training text.
-        validation: the validation text.
-        seed: the seed of weights, order of the text and dropout.
-
-    Returns:
-        the metrics of every step, as the trainer records them.
-
-    Raises:
-        ValueError: the text is shorter than a window, or a setting is out of range.
+    The seed is that of the weights, the order of the text and dropout. Returns the metrics of every step, as the
+    trainer records them. Raises ValueError if the text is shorter than a window, or a setting is out of range.
     """
     records: list[Record] = []
     model = recipe.model(vocab_size, seed)

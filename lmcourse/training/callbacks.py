@@ -172,10 +172,7 @@ class TensorBoard:
     """A callback that writes each number of a record to TensorBoard: a scalar with the same name at the same step.
 
     A run that resumes from a checkpoint marks the steps that it repeats, so that TensorBoard shows each step once. If
-    the package is missing, a line says so, and nothing is written.
-
-    Args:
-        folder: the folder of the event files; `tensorboard --logdir FOLDER` shows them.
+    the package is missing, a line says so, and nothing is written. `tensorboard --logdir FOLDER` shows the files.
     """
 
     def __init__(self, folder: Path) -> None:

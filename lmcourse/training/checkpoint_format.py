@@ -55,13 +55,8 @@ def write_checkpoint(
 ) -> None:
     """Write a checkpoint. It gets its name only when it is completely on the disk. Every process must call this.
 
-    Raises CourseError if the checkpoint cannot be written, for example because the disk is full.
-
-    Args:
-        path: the folder, which all processes must be able to reach. An existing one is replaced.
-        model, optimizer: this process's part of them.
-        state, manifest: values for JSON files; those of rank 0 are written.
-        distributed: the context of the processes.
+    All processes must be able to reach the folder `path`, and each passes its part of model and optimizer. `state` and
+    `manifest` become JSON files, those of rank 0. Raises CourseError if a file cannot be written.
     """
     staging, processes = _staging(path), distributed.world_size
     ending = f"-{distributed.rank:05}-of-{processes:05}.safetensors" if processes > 1 else ".safetensors"
@@ -137,8 +132,7 @@ def commit_checkpoint(staging: Path, path: Path, manifest: Mapping[str, Any], di
 def read_manifest(path: Path) -> dict[str, Any]:
     """Return the manifest of a checkpoint, after comparing all files with their digests.
 
-    Raises DamagedCheckpointError if a file is missing or has changed, and CourseError if the checkpoint has a format
-    that this code does not read.
+    Raises DamagedCheckpointError if a file is missing or has changed, and CourseError for another format.
     """
     manifest = read_json(path / MANIFEST, error=DamagedCheckpointError)
     if manifest.get("version") != VERSION:
@@ -205,8 +199,7 @@ def is_of_model(stored: Any, described: Any) -> bool:
     An old checkpoint lacks fields that were added to the configuration later: such a field must be None or False.
     """
     if isinstance(described, Mapping) and isinstance(stored, Mapping):
-        known = stored.keys() <= described.keys()
-        return known and all(
+        return stored.keys() <= described.keys() and all(
             is_of_model(stored[name], value) if name in stored else value in (None, False)
             for name, value in described.items()
         )
@@ -217,14 +210,10 @@ def is_of_model(stored: Any, described: Any) -> bool:
 
 @dataclass(frozen=True)
 class Part:
-    """The part of a tensor that a process or a file has.
+    """The part of a tensor that a process or a file has: it begins at `offset` and has the shape `size`.
 
-    Attributes:
-        name: the tensor's name in the whole model.
-        shape: the shape of the whole tensor; None if it is not known.
-        offset: the place in the whole tensor where the part begins.
-        size: the shape of the part.
-        values: the numbers; numbers in a file are read when they are sliced.
+    `name` and `shape` are those of the whole tensor; a file does not know the shape, which is None then. Numbers in a
+    file are read when they are sliced.
     """
 
     name: str

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +18,9 @@ _NAME = re.compile(r"step-(\d{8,})")
 
 
 class CheckpointManager:
-    """A folder of checkpoints, named by their steps.
+    """A folder of checkpoints, named by their steps; the newest `keep` and the best one are kept.
 
-    Args:
-        folder: the folder of the checkpoints; it is created with the first checkpoint.
-        keep: how many of the newest checkpoints to keep. The one with the lowest validation loss is kept, too.
-        distributed: the context of the processes. All must call `save` and `latest`; only rank 0 lists and removes
-            files.
+    If there are several processes, all must call `latest`, and only rank 0 lists and removes files.
     """
 
     def __init__(self, folder: Path, keep: int, distributed: DistributedContext = SINGLE_PROCESS) -> None:
@@ -40,9 +35,8 @@ class CheckpointManager:
         names = (_NAME.fullmatch(path.name) for path in self.folder.glob("step-*"))
         return sorted(int(name[1]) for name in names if name)
 
-    def save(self, step: int, write: Callable[[Path], None], best: int | None = None) -> None:
-        """Write a checkpoint with `write`, then remove old ones, but not the one of step `best`."""
-        write(self.path_of(step))
+    def remove_old(self, step: int, best: int | None = None) -> None:
+        """Remove all checkpoints up to a step but the newest and the one of step `best`."""
         if not self.distributed.is_main:
             return
         # Ignore checkpoints of later steps: they are damaged, and the resumed run will replace them.

@@ -5,10 +5,10 @@ Only if there is no data sheet for the device, the speed of a matrix product is 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import torch
 from rich import box
 from rich.console import Group, RenderableType
 from rich.markup import escape
@@ -26,19 +26,14 @@ from lmcourse.base.errors import CourseError
 from lmcourse.base.units import GIB, MIB
 from lmcourse.models.config import TransformerConfig
 from lmcourse.training.mfu_meter import Peak, find_peak
-from lmcourse.training.precision import Precision
 from lmcourse.training.training_config import TrainingConfig
 
 ASSUMED_MFU = {"cpu": 0.3, "mps": 0.3, "cuda": 0.4}
 """Assumed fraction of the peak that a run reaches. Small models reach less, especially on a GPU."""
 
 RECIPES = {
-    ("adamw", "fp32"): "fp32",
-    ("adamw", "bf16"): "autocast",
-    ("adamw", "fp16"): "autocast",
-    ("muon", "fp32"): "muon",
-    ("muon", "bf16"): "muon-autocast",
-    ("muon", "fp16"): "muon-autocast",
+    "adamw": {"fp32": "fp32", "bf16": "autocast", "fp16": "autocast"},
+    "muon": {"fp32": "muon", "bf16": "muon-autocast", "fp16": "muon-autocast"},
 }
 """The memory recipe in `lmcourse.accounting.recipes` for each optimizer and precision."""
 
@@ -102,15 +97,13 @@ class CostEstimate:
 def estimate_cost(config: TransformerConfig, training: TrainingConfig, corpus_tokens: int) -> CostEstimate:
     """Estimate the cost of a run on the best device of this machine, or on one device for each process of the run.
 
-    CourseError is raised if the accounting does not cover a run like this.
-
-    Args:
-        config: the model, with the vocabulary of the run.
-        training: the settings of the run.
-        corpus_tokens: the number of tokens in the training part of the corpus.
+    `corpus_tokens` is the number of tokens in the training part of the corpus. CourseError is raised if the accounting
+    does not cover a run like this.
     """
-    steps, device = training.most_steps, best_device()
-    mfu, peak = ASSUMED_MFU[device.type], _peak(device, training.precision)
+    steps, device, peak = training.most_steps, best_device(), None
+    mfu = ASSUMED_MFU[device.type]
+    with suppress(ValueError):  # there is no data sheet
+        peak = find_peak(device, training.precision)
     devices = training.parallel.world_size if device.type == "cuda" else 1
     try:
         flops, memory = _flops_per_step(config, training), _memory(config, training)
@@ -133,13 +126,6 @@ def estimate_cost(config: TransformerConfig, training: TrainingConfig, corpus_to
     )
 
 
-def _peak(device: torch.device, precision: Precision) -> Peak | None:
-    try:
-        return find_peak(device, precision)
-    except ValueError:
-        return None
-
-
 def _flops_per_step(config: TransformerConfig, training: TrainingConfig) -> int:
     windows, again = training.grad_accum_steps * training.batch, training.activation_checkpointing
     step = training_flops(config, windows, training.seq_len, recompute="blocks" if again else "nothing")
@@ -154,7 +140,7 @@ def _memory(config: TransformerConfig, training: TrainingConfig) -> Breakdown[in
         config,
         training.batch // training.parallel.dp_size,
         training.seq_len,
-        find_recipe(RECIPES[training.optimizer, training.precision]),
+        find_recipe(RECIPES[training.optimizer][training.precision]),
         activation_checkpointing="blocks" if training.activation_checkpointing else "nothing",
         layout=Layout(shared, parallel.tensor_parallel, parallel.pipeline_parallel, zero=3 if shared > 1 else 0),
         z_loss=training.z_loss > 0,

@@ -22,13 +22,9 @@ Record = Mapping[str, Any]
 
 
 class MetricsFile:
-    """The metrics of a run, a line per step. Use it in a `with` block to add lines; all processes must do the same.
+    """The metrics of a run, a line per step. In a `with` block, lines are added to the file; all processes do the same.
 
     Each line has reached the operating system when `write` returns.
-
-    Args:
-        path: the file; new lines are added after its last line.
-        distributed: the context of the processes.
     """
 
     def __init__(self, path: Path, distributed: DistributedContext = SINGLE_PROCESS) -> None:
@@ -91,6 +87,7 @@ class MetricsFile:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self._file is not None:
             self._file.close()
+            self._file = None
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:

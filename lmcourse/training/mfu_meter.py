@@ -39,13 +39,7 @@ class Peak:
 
 
 class MfuMeter:
-    """A meter that turns tokens per second into MFU: F · τ / (devices · peak).
-
-    Args:
-        flops_per_token: F, model FLOPs of training per token.
-        peak: the peak of each device.
-        devices: number of devices whose tokens are counted together.
-    """
+    """A meter that turns tokens per second into MFU: model FLOPs per token · tokens per second / (devices · peak)."""
 
     def __init__(self, flops_per_token: float, peak: Peak, devices: int = 1) -> None:
         self.flops_per_token, self.peak, self.devices = flops_per_token, peak, devices
@@ -71,12 +65,10 @@ class MfuMeter:
 
 
 def make_mfu_meter(model: nn.Module, config: TrainingConfig) -> MfuMeter | None:
-    """Return the meter of a run, for `Trainer(..., meter=...)`; None, with a line that says why, if FLOPs or peak are
-    unknown.
+    """Return the meter of a run, for `Trainer(..., make_meter=make_mfu_meter)`; None, with a line that says why, if
+    FLOPs or peak are unknown.
 
-    If the device has to be measured, the first call takes a fraction of a second; the process caches the result. The
-    measurement draws random numbers, so create the meter before the trainer, which seeds the generators. The model must
-    be on the device where it is trained, and not yet divided among processes.
+    If the device has to be measured, the first call takes a fraction of a second; the process caches the result.
     """
     device = next(model.parameters()).device
     try:

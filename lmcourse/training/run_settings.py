@@ -48,8 +48,8 @@ class Settings:
         """Take the defaults of these settings; `replace` passes those of other ones."""
         defaults: dict[str, Any] = {"optimizer": self._adamw, "factor": self._up_and_down}
         for name, default in defaults.items():
-            given = getattr(self, name)
-            if given is None or getattr(given, "__func__", None) is default.__func__:
+            value = getattr(self, name)
+            if value is None or getattr(value, "__func__", None) is default.__func__:
                 setattr(self, name, default)
 
     def _adamw(self, model: nn.Module) -> torch.optim.Optimizer:

@@ -25,14 +25,9 @@ millionth of its first value, so something else must be wrong."""
 
 
 class SpikeDetector:
-    """A detector that compares each gradient norm with the median of earlier ones.
+    """A detector of spikes: gradient norms above `factor` times the median of the last ones.
 
-    Args:
-        factor: a norm above this multiple of the median is a spike.
-        norms: gradient norms of earlier steps, for a run that resumes.
-
-    Attributes:
-        norms: gradient norms of the last steps, which checkpoints save.
+    Checkpoints save `norms`, the norms of the last steps, and a run that resumes begins with them.
     """
 
     def __init__(self, factor: float, norms: Iterable[float] = ()) -> None:

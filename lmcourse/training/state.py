@@ -24,7 +24,6 @@ from lmcourse.training.checkpoint_format import (
     reporting_damage,
     write_checkpoint,
 )
-from lmcourse.training.checkpoint_manager import CheckpointManager
 from lmcourse.training.distributed_context import SINGLE_PROCESS, DistributedContext
 from lmcourse.training.param_groups import make_optimizer
 from lmcourse.training.precision import MixedPrecision
@@ -40,11 +39,7 @@ StopReason = Literal["steps", "tokens", "time"]
 class TrainingState:
     """The state of a run between two steps. The learning rate is a function of the step, so it needs no state.
 
-    Args:
-        model: the model, on the device where it is trained.
-        config: the run.
-        tokens: the tokens of the training text.
-        distributed: the context of this process; if there are several processes, `model` is this process's part.
+    If there are several processes, `model` is this process's part.
 
     Attributes:
         step: number of steps done.
@@ -86,8 +81,8 @@ class TrainingState:
             return "time"
         return None
 
-    def save(self, checkpoints: CheckpointManager) -> None:
-        """Write a checkpoint."""
+    def save(self, path: Path) -> None:
+        """Write a checkpoint; every process must call this."""
         state = {
             "scaler": self.precision.scaler.state_dict(),
             "loader": self.loader.state_dict(),
@@ -98,11 +93,7 @@ class TrainingState:
             "best": None if self.best_step is None else [self.best_loss, self.best_step],
         }
         manifest = {"step": self.step, "training": asdict(self.config), "model": _describe(self.model)}
-
-        def write(path: Path) -> None:
-            write_checkpoint(path, self.model, self.optimizer, state, manifest, self.distributed)
-
-        checkpoints.save(self.step, write, self.best_step)
+        write_checkpoint(path, self.model, self.optimizer, state, manifest, self.distributed)
 
     def load(self, path: Path, manifest: dict[str, Any]) -> None:
         """Load the state of a checkpoint. If its settings differ, log the differences.

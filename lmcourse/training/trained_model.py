@@ -44,14 +44,10 @@ class TrainedModel:
 
 
 def load_trained_model(path: Path, *, last: bool = False, device: torch.device | None = None) -> TrainedModel:
-    """Load the model of a run.
+    """Load the model of a run: of its checkpoint with the lowest validation loss, or of the last one with `last`.
 
-    Raises CourseError if the path is not a run or a checkpoint, or it is damaged.
-
-    Args:
-        path: the folder of the run, or of one of its checkpoints.
-        last: whether to load the last checkpoint of a run instead of the one with the lowest validation loss.
-        device: the device for the model; by default the CPU.
+    `path` is the folder of the run or of one of its checkpoints. The device is the CPU by default. Raises CourseError
+    if the path is neither, or it is damaged.
     """
     folder, checkpoint = _find(path, last)
     try:

@@ -32,8 +32,7 @@ Callback = Callable[[Record], None]
 TensorBoard."""
 
 Meter = Callable[[float], Record]
-"""A function that converts the tokens per second of a step into values for its record:
-`lmcourse.training.mfu_meter`."""
+"""A function that converts the tokens per second of a step into values for its record."""
 
 
 class Trainer:
@@ -52,7 +51,7 @@ class Trainer:
         folder: the folder for metrics and checkpoints.
         validation: a text to evaluate on, if any.
         callbacks: functions to call after every step, in the process that passes them.
-        meter: adds the MFU to the record of a step, if given.
+        make_meter: makes a meter from model and config; `mfu_meter.make_mfu_meter` adds the MFU to every record.
 
     Attributes:
         state: the state of the run, with the optimizer, the loader and the model, or this process's part of the model.
@@ -78,11 +77,12 @@ class Trainer:
         *,
         validation: Tokens | None = None,
         callbacks: Sequence[Callback] = (),
-        meter: Meter | None = None,
+        make_meter: Callable[[nn.Module, TrainingConfig], Meter | None] = lambda model, config: None,
     ) -> None:
         check_type("model", model, nn.Module, "such as Transformer(config)")
         check_type("config", config, TrainingConfig, "such as TrainingConfig(steps=100, batch=8, seq_len=64)")
         folder = Path(folder)
+        self.meter = make_meter(model, config)  # before the generators are seeded, because measuring draws numbers
         self.distributed = make_context(config.parallel, next(model.parameters()).device)
         seed_all(config.seed, self.distributed.rng_stream)
         if config.activation_checkpointing:
@@ -91,7 +91,7 @@ class Trainer:
         if config.compile:
             self.model.compile()
         self.state, self.config = TrainingState(part, config, tokens, self.distributed), config
-        self.validation, self.callbacks, self.folder, self.meter = validation, callbacks, folder, meter
+        self.validation, self.callbacks, self.folder = validation, callbacks, folder
         self.checkpoints = CheckpointManager(folder / "checkpoints", config.keep_checkpoints, self.distributed)
         self.schedule = config.make_schedule()
         self._metrics = MetricsFile(folder / "metrics.jsonl", self.distributed)
@@ -155,7 +155,7 @@ class Trainer:
             windows = f"windows {before['windows']} to {state.loader.state_dict()['windows'] - 1}"
             state.loader.load_state_dict(before)
             set_rng_states(generators)
-            checkpoint = self._save()
+            checkpoint = self.save()
             raise self.distributed.make_error(
                 f"step {state.step + 1}, {windows}: {error}; "
                 f"the last good checkpoint, of step {state.step}, is {checkpoint}"
@@ -186,20 +186,22 @@ class Trainer:
                 state.best_loss, state.best_step = loss, state.step
         self._metrics.log(record, self.callbacks)
         if last or improved or _due(state.step, config.checkpoint_every):
-            self._save()
+            self.save()
         if state.skipped >= MAX_SKIPPED_STEPS:
             raise self.distributed.make_error(
                 f"step {state.step}: gradients overflowed in fp16 {MAX_SKIPPED_STEPS} times in a row; the checkpoint "
-                f"is {self._save()}: continue with bf16 or fp32, or with a lower learning rate"
+                f"is {self.save()}: continue with bf16 or fp32, or with a lower learning rate"
             )
 
-    def _save(self) -> Path:
-        """Write the checkpoint of this step, if it does not exist."""
-        if self._saved != self.state.step:
+    def save(self) -> Path:
+        """Write the checkpoint of this step, if it does not exist, and remove old ones; return its folder."""
+        state, path = self.state, self.checkpoints.path_of(self.state.step)
+        if self._saved != state.step:
             self._metrics.sync()
-            self.state.save(self.checkpoints)
-            self._saved = self.state.step
-        return self.checkpoints.path_of(self.state.step)
+            state.save(path)
+            self.checkpoints.remove_old(state.step, state.best_step)
+            self._saved = state.step
+        return path
 
 
 def _due(step: int, every: int | None) -> bool:

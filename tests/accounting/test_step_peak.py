@@ -24,11 +24,10 @@ from lmcourse.training.activation_checkpointing import apply_activation_checkpoi
 from lmcourse.training.cost_estimate import RECIPES
 from lmcourse.training.optimizers.muon import MuonAdamW
 from lmcourse.training.parallel.process_group import make_context
-from lmcourse.training.parallelism import Parallelism
 from lmcourse.training.param_groups import make_optimizer
 from lmcourse.training.precision import MixedPrecision
 from lmcourse.training.step import training_step
-from lmcourse.training.training_config import TrainingConfig
+from lmcourse.training.training_config import Parallelism, TrainingConfig
 
 pytestmark = pytest.mark.prove
 

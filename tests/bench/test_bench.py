@@ -14,7 +14,6 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from lmcourse.accounting.accelerators import Accelerator
 from lmcourse.base.errors import CourseError
-from lmcourse.bench import bench as bench_module
 from lmcourse.bench.bench import WARMUP, Bench, bench, predict_training
 from lmcourse.cli import tables
 from lmcourse.models.transformer import Transformer
@@ -58,13 +57,6 @@ def test_rates_use_the_given_clock(found: Bench) -> None:
     assert found.bandwidth_share == found.decoding.moved / HALF / 1e10
 
 
-def test_decoding_moves_the_weights_at_least(found: Bench) -> None:
-    """Every matrix is read once per step, the tied embedding as the head. Activations and cache of nano are smaller."""
-    model = Transformer(find_model("nano").config)
-    weights = sum(parameter.nbytes for parameter in model.parameters() if parameter.ndim == 2)
-    assert weights <= found.decoding.moved < 2 * weights
-
-
 def test_decoding_is_predicted_for_the_cache_of_the_middle_step(found: Bench) -> None:
     """After a prompt of 11 tokens and two warm-up runs, the middle of three timed runs has 15 tokens in its cache."""
     model = Transformer(find_model("nano").config)
@@ -106,21 +98,12 @@ def test_low_precision_formats_are_used_in_computation() -> None:
     assert found.mfu == found.training.flops / HALF / 2e12
 
 
-def test_bench_measures_the_machine_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[torch.device] = []
-    monkeypatch.setattr(bench_module, "measure_machine", lambda device: asked.append(device) or FAST)
-    assert small(machine=None).machine is FAST
-    assert asked == [torch.device("cpu")]
-
-
 @pytest.mark.parametrize(
     ("options", "told"),
     [
         ({"seq_len": 129}, "a context of 128 tokens, not 129"),
         ({"seq_len": 3 + WARMUP}, "--seq-len must be above"),
         ({"batch": 0}, "must be at least 1, not 3 and 0"),
-        ({"steps": 0}, "must be at least 1, not 0 and"),
-        ({"precision": "fp16"}, "use one of fp64, fp32, bf16"),
         ({"precision": "nonsense"}, "nonsense is not measured on a cpu device"),
         ({"machine": replace(FAST, memory=10**6)}, "Use a smaller model"),
         ({"batch": 10**15, "machine": None}, "Use a smaller model, --batch or --seq-len"),

@@ -23,10 +23,7 @@ def test_fused_kernels_compute_the_same_steps(setup: StepSetup) -> None:
 
 
 def test_bf16_rounds_but_still_learns() -> None:
-    plain, rounded = (
-        make_training_step(CONFIG, StepSetup(3), 16),
-        make_training_step(CONFIG, StepSetup(3, bf16=True), 16),
-    )
+    plain, rounded = (make_training_step(CONFIG, StepSetup(3, bf16=bf16), 16) for bf16 in (False, True))
     first, other = plain(), rounded()
     assert first != other, "autocast did nothing"
     torch.testing.assert_close(first, other, rtol=2**-7, atol=0)

@@ -12,9 +12,8 @@ import pytest
 
 from lmcourse.cli.parser import make_parser
 from lmcourse.training.command.main import make_parser as make_train_parser
-from lmcourse.training.parallelism import Parallelism
 from lmcourse.training.run_config import ModelChanges, RunConfig
-from lmcourse.training.training_config import TrainingConfig
+from lmcourse.training.training_config import Parallelism, TrainingConfig
 
 DOCUMENTS = {
     "train": "training.md",

@@ -160,10 +160,10 @@ def _waits(operator: Any, args: Any, kwargs: dict[str, Any]) -> bool:
 
 def _check_generator(args: Any, kwargs: dict[str, Any]) -> None:
     """Raise torch's error for a generator on another device."""
-    given = kwargs.get("generator")
-    if given is None or given._cdata not in Generator.made:
+    generator = kwargs.get("generator")
+    if generator is None or generator._cdata not in Generator.made:
         return
-    found = Generator.made[given._cdata][1].type
+    found = Generator.made[generator._cdata][1].type
     wanted = (args[0].device if isinstance(args[0], Tensor) else torch.device(kwargs.get("device") or "cpu")).type
     if found != wanted:
         raise RuntimeError(f"Expected a '{wanted}' device type for generator but found '{found}'")

@@ -52,23 +52,23 @@ def shallow(name: str) -> SimpleNamespace:
 
 def gpu_timing() -> None:
     """Run all measurements of notebook 19."""
-    known: dict[str, Any] = {}
+    namespace: dict[str, Any] = {}
     notebook = read_source(SOLUTIONS / "19-gpu-timing" / "gpu_timing.py")
     imports, *code = cells(notebook, {"best_device"})
-    exec(imports, known)
-    known["find_model"] = shallow
-    known["your"] = lambda *names: nullcontext()  # the references need no check
-    known |= {exercise.name: exercise.reference for exercise in EXERCISES}
-    known["in_turns"] = partial(in_turns, rounds=1)
+    exec(imports, namespace)
+    namespace["find_model"] = shallow
+    namespace["your"] = lambda *names: nullcontext()  # the references need no check
+    namespace |= {exercise.name: exercise.reference for exercise in EXERCISES}
+    namespace["in_turns"] = partial(in_turns, rounds=1)
     short = mock.patch.object(slow_step, "make", partial(slow_step.make, texts=1, length=4))
     with timed_once(), short:
         for cell in code:
-            exec(cell, known)
-    assert (known["device"].type, known["number"]) == ("cuda", "bf16")
-    assert known["a"].device.type == "cuda"
-    assert str(known["a"].dtype) == "torch.bfloat16"
-    assert known["peak"] == known["known"].peak("bf16")
-    assert [each.name for each in known["speedups"]][-1] == "compiled"
+            exec(cell, namespace)
+    assert (namespace["device"].type, namespace["number"]) == ("cuda", "bf16")
+    assert namespace["a"].device.type == "cuda"
+    assert str(namespace["a"].dtype) == "torch.bfloat16"
+    assert namespace["peak"] == namespace["known"].peak("bf16")
+    assert [each.name for each in namespace["speedups"]][-1] == "compiled"
 
 
 WORK: dict[str, Callable[[], object]] = {"19-gpu-timing": gpu_timing}

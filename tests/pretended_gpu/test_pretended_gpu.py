@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -146,3 +147,9 @@ def test_every_gpu_branch_runs_on_the_simulated_device(done: Done, name: str) ->
 def test_a_tensor_on_another_device_is_found(done: Done) -> None:
     assert "same device" in done["tokens left behind"]["error"]
     assert "'cuda' device type for generator but found 'cpu'" in done["dice left behind"]["error"]
+
+
+def test_every_notebook_that_asks_for_a_device_is_run(course: Path) -> None:
+    code = re.compile(r"^[^#\n]*(best_device|cuda)", re.M)
+    sources = course.glob("solutions/*/*.py")
+    assert {path.parent.name for path in sources if code.search(path.read_text(encoding="utf-8"))} == {*NOTEBOOKS}

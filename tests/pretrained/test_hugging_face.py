@@ -14,13 +14,7 @@ import torch
 from lmcourse.base.errors import CourseError
 from lmcourse.cli import main
 from lmcourse.cli.generating import as_text
-from lmcourse.data.tokenizers import (
-    ByteTokenizer,
-    CharacterTokenizer,
-    LibraryTokenizer,
-    Tokenizer,
-    open_any_tokenizer,
-)
+from lmcourse.data.tokenizers import ByteTokenizer, CharacterTokenizer, LibraryTokenizer, Tokenizer, open_any_tokenizer
 from lmcourse.inference.generate import generate
 from lmcourse.models.initialize import initialize
 from lmcourse.models.transformer import Transformer
@@ -71,8 +65,8 @@ def trained_by_flags(*flags: str) -> TrainedModel:
 def their_greedy(model: Any, prompt: torch.Tensor, count: int) -> list[int]:
     """Return prompt and answer. The mask is needed, because otherwise tokens equal to the padding token would be
     ignored."""
-    seen = torch.ones_like(prompt)
-    found = model.generate(prompt, attention_mask=seen, max_new_tokens=count, do_sample=False, pad_token_id=0)
+    visible = torch.ones_like(prompt)
+    found = model.generate(prompt, attention_mask=visible, max_new_tokens=count, do_sample=False, pad_token_id=0)
     return [int(token) for token in found[0]]
 
 
@@ -92,28 +86,6 @@ def test_transformers_loads_model_and_tokenizer(kind: str, transformers: Any, tm
         torch.testing.assert_close(model(prompt).logits, ours.model(prompt), atol=5e-5, rtol=0)
     written = their_greedy(model, prompt, 6)[len(tokens) :]
     assert written == generate(ours.model, [tokens], 6)[0]
-
-
-@pytest.mark.prove
-def test_unknown_characters_are_rejected_by_transformers_too(transformers: Any, tmp_path: Path) -> None:
-    export_model(trained("characters"), tmp_path / "out")
-    with pytest.raises(Exception, match="Missing"):
-        transformers.AutoTokenizer.from_pretrained(tmp_path / "out")("Q")
-
-
-@pytest.mark.parametrize("kind", ["bpe", "bytes", "characters"])
-def test_an_exported_model_generates_the_same_text(
-    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """This does not need transformers."""
-    ours, folder = trained(kind), tmp_path / "out"
-    export_model(ours, folder)
-    words = ["--prompt", "do", "--tokens", "12", "--temperature", "0", "--json"]
-    assert main(["generate", "--checkpoint", str(folder), *words]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["step"] is None
-    tokens = generate(ours.model, [ours.tokenizer.encode("do")], 12)[0]
-    assert told["text"] == ours.tokenizer.decode(tokens)
 
 
 @pytest.fixture(scope="module")
@@ -148,13 +120,11 @@ def test_a_default_model_is_written_and_read_by_course_and_transformers(
 
 
 WITHOUT = [
-    (("--value-residual",), "train with --no-value-residual, and it is written as qwen3", ("--no-value-residual",)),
     (
         ("--value-residual", "--logit-cap", "15"),
         "train with --no-value-residual and without --logit-cap, and it is written as qwen3",
         ("--no-value-residual",),
     ),
-    (("--feed-forward", "relu2"), "train without --feed-forward, and it is written as qwen3", ()),
     (
         ("--recipe", "adamw", "--feed-forward", "relu2", "--logit-cap", "15"),
         "train without --logit-cap, and it is written as arcee",
@@ -282,25 +252,11 @@ def test_spaces_between_printed_pieces_are_kept(transformers: Any, tmp_path: Pat
     [
         (lambda folder: (folder / "tokenizer.json").unlink(), "has no tokenizer.json: download it too"),
         (lambda folder: (folder / "tokenizer.json").write_text("{}"), "tokenizer.json cannot be read"),
-        (
-            lambda folder: (folder / "config.json").write_text("[1]"),
-            "is damaged: it is not a JSON object but a list",
-        ),
         (lambda folder: (folder / "model.safetensors").unlink(), "has no model.safetensors: download it too"),
-        (
-            lambda folder: (folder / "model.safetensors").rename(folder / "pytorch_model.bin"),
-            "only pytorch_model.bin; a pickle can run code",
-        ),
-        (
-            lambda folder: (folder / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1"),
-            "run `git lfs pull`",
-        ),
+        (lambda folder: (folder / "model.safetensors").rename(folder / "pytorch_model.bin"), "a pickle can run code"),
+        (lambda folder: (folder / "model.safetensors").write_text("version https://git-lfs."), "run `git lfs pull`"),
         (lambda folder: (folder / "config.json").write_text("[" * 100_000), "nested too deeply"),
-        (lambda folder: (folder / "config.json").write_text('{"model_type": NaN}'), "NaN is not a number"),
-        (
-            lambda folder: (folder / "generation_config.json").write_text('{"eos_token_id": "</s>"}'),
-            "eos_token_id must be a whole number",
-        ),
+        (lambda folder: (folder / "generation_config.json").write_text('{"eos_token_id": ""}'), "eos_token_id must be"),
     ],
 )
 def test_a_damaged_folder_is_reported_in_one_line(

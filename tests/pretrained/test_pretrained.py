@@ -14,7 +14,6 @@ import pytest
 import torch
 
 from lmcourse.base.errors import CourseError
-from lmcourse.cli import main
 from lmcourse.data.token_file import TokenFile
 from lmcourse.pretrained import PRETRAINED, load_pretrained, pretrained_folder
 from lmcourse.pretrained.export import export_run
@@ -25,8 +24,6 @@ from lmcourse.training.evaluation import evaluate
 from lmcourse.training.metrics import read_metrics
 from lmcourse.training.precision import MixedPrecision
 from lmcourse.training.trained_model import load_trained_model
-
-MAX_WEIGHT_BYTES = 6_000_000
 
 SUM_ERROR = 1e-5
 """Tolerance in nats for the fp32 loss (relative error 6e-8 per operation): sums of 128 to 512 terms, which other
@@ -69,27 +66,11 @@ def test_the_readme_describes_the_run(name: str) -> None:
     assert f"| the same per byte | {facts['validation_loss'] * len(tokens) / size:.3f} |" in text
 
 
-@pytest.mark.parametrize("name", PRETRAINED)
-def test_the_weights_are_small(name: str) -> None:
-    [weights] = pretrained_folder(name).rglob("*.safetensors")
-    assert weights.stat().st_size <= MAX_WEIGHT_BYTES
-
-
 def test_an_unknown_pretrained_name_is_rejected() -> None:
     with pytest.raises(
         CourseError, match="no model called 'macro' ships with the course; choose from micro-python-docs"
     ):
         load_pretrained("macro")
-
-
-def test_generate_accepts_the_name_of_a_pretrained_model(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["generate", "--checkpoint", PRETRAINED[0], "--prompt", "The ", "--tokens", "8", "--temperature", "0"]
-    assert main(words) == 0
-    trained = load_pretrained()
-    tokens = trained.tokenizer.encode("The ")
-    for _ in range(8):
-        tokens.append(int(trained.model(torch.tensor([tokens]))[0, -1].argmax()))
-    assert capsys.readouterr().out == trained.tokenizer.decode(tokens) + "\n"
 
 
 def test_an_exported_run_loads_without_its_training_state(tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ from lmcourse.models.loss import next_token_loss
 from lmcourse.training import mfu_meter
 from lmcourse.training.metrics import read_metrics
 from lmcourse.training.mfu_meter import MfuMeter, Peak, find_peak, flops_per_token, make_mfu_meter
-from lmcourse.training.parallelism import Parallelism
 from lmcourse.training.precision import Precision
+from lmcourse.training.training_config import Parallelism
 from tests.training import runs
 
 H200 = ("NVIDIA H200", 150_754_820_096)
@@ -96,25 +96,10 @@ def test_a_known_gpu_has_its_data_sheets_dense_peak(
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "memory", "why"),
-    [
-        ("NVIDIA GeForce RTX 9999", 2**34, "is not in the table of accelerators"),
-        ("NVIDIA H200", 2**34, "or not with this memory"),
-        ("NVIDIA H100 80GB HBM3 MIG 1g.10gb", 2**33, "is a slice of a GPU"),
-    ],
-)
-def test_an_unknown_gpu_has_no_peak(monkeypatch: pytest.MonkeyPatch, name: str, memory: int, why: str) -> None:
-    pretend(monkeypatch, name, memory)
-    with pytest.raises(ValueError, match=why):
+def test_an_unknown_gpu_has_no_peak(monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(monkeypatch, "NVIDIA GeForce RTX 9999", 2**34)
+    with pytest.raises(ValueError, match="is not in the table of accelerators"):
         find_peak(torch.device("cuda", 0), "bf16")
-
-
-def test_a_lower_gpu_power_limit_is_reported(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    pretend(monkeypatch, *H200, power=400)
-    with caplog.at_level(logging.WARNING):
-        find_peak(torch.device("cuda", 0), "bf16")
-    assert "may draw 400 W here, not 700 W" in caplog.text
 
 
 @pytest.fixture

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -19,8 +17,6 @@ from lmcourse.training.optimizers.rules import SGD, AdaGrad, Adam, AdamW
 
 PAIRS: dict[str, tuple[type[Optimizer], type[Optimizer], dict[str, Any]]] = {
     "sgd": (SGD, torch.optim.SGD, {"lr": 0.03}),
-    "sgd with decay": (SGD, torch.optim.SGD, {"lr": 0.03, "weight_decay": 0.1}),
-    "heavy ball": (SGD, torch.optim.SGD, {"lr": 0.03, "momentum": 0.9}),
     "heavy ball with decay": (SGD, torch.optim.SGD, {"lr": 0.03, "momentum": 0.9, "weight_decay": 0.1}),
     "nesterov": (SGD, torch.optim.SGD, {"lr": 0.03, "momentum": 0.8, "nesterov": True, "weight_decay": 0.1}),
     "adagrad": (AdaGrad, torch.optim.Adagrad, {"lr": 0.1}),
@@ -130,9 +126,7 @@ def test_sparse_gradients_are_rejected_in_one_line(kind: type[Optimizer]) -> Non
     ("kind", "settings", "message"),
     [
         *((kind, {"lr": -0.1}, "lr must be at least 0, not -0.1") for kind in OURS.values()),
-        (SGD, {"lr": math.nan}, "lr must be at least 0, not nan"),
         (AdamW, {"lr": 1, "weight_decay": -1}, "weight_decay must be at least 0, not -1"),
-        (AdaGrad, {"lr": 1, "eps": -1}, "eps must be at least 0"),
         (AdamW, {"betas": (0.9, 1.0)}, r"betas .* not \(0.9, 1.0\)"),
         (SGD, {"lr": 1, "momentum": 1.0}, "momentum must be at least 0 and below 1, not 1.0"),
         (SGD, {"lr": 1, "nesterov": True}, "set a momentum above 0"),
@@ -154,53 +148,6 @@ START = torch.tensor([3.0, -2.0, 1.0], dtype=torch.float64)
 def gradient(x: Tensor) -> Tensor:
     """Return the gradient of ½ Σ h x²."""
     return HESSIAN * x
-
-
-def path(optimizer: Callable[[list[nn.Parameter]], Optimizer], steps: int) -> list[Tensor]:
-    """Return the weights before each step and after the last."""
-    w = nn.Parameter(START.clone())
-    rule, found = optimizer([w]), [START]
-    for _ in range(steps):
-        w.grad = gradient(w.detach())
-        rule.step()
-        found.append(w.detach().clone())
-    return found
-
-
-def test_sgd_with_momentum_matches_polyaks_heavy_ball() -> None:
-    x = [START, START]
-    for _ in range(30):
-        x.append(x[-1] - 0.02 * gradient(x[-1]) + 0.7 * (x[-1] - x[-2]))
-    got = path(lambda w: SGD(w, 0.02, 0.7), 30)
-    torch.testing.assert_close(torch.stack(got), torch.stack(x[1:]), rtol=0, atol=1e-13)
-
-
-def test_nesterov_momentum_matches_sutskevers_form() -> None:
-    theta, v, y = START, torch.zeros(3, dtype=torch.float64), [START]
-    for _ in range(30):
-        v = 0.7 * v - 0.02 * gradient(theta + 0.7 * v)
-        theta = theta + v
-        y.append(theta + 0.7 * v)
-    got = path(lambda w: SGD(w, 0.02, 0.7, nesterov=True), 30)
-    torch.testing.assert_close(torch.stack(got), torch.stack(y), rtol=0, atol=1e-13)
-
-
-def test_adams_first_step_is_the_learning_rate() -> None:
-    _, after = path(lambda w: Adam(w, 0.01), 1)
-    torch.testing.assert_close(after, START - 0.01 * START.sign(), rtol=0, atol=1e-10)
-
-
-def test_adams_efficient_form_scales_eps() -> None:
-    """Kingma and Ba (2015), the end of section 2, with ε̂ = ε √(1 − β₂ᵏ)."""
-    x, m, s, expected = START, 0 * START, 0 * START, [START]
-    for k in range(1, 21):
-        g = gradient(x)
-        m, s = 0.9 * m + 0.1 * g, 0.99 * s + 0.01 * g**2
-        correction = math.sqrt(1 - 0.99**k)
-        x = x - 0.05 * correction / (1 - 0.9**k) * m / (s.sqrt() + 0.1 * correction)
-        expected.append(x)
-    got = path(lambda w: Adam(w, 0.05, (0.9, 0.99), eps=0.1), 20)
-    torch.testing.assert_close(torch.stack(got), torch.stack(expected), rtol=0, atol=1e-12)
 
 
 def test_scheduled_adamw_matches_the_paper_with_scaled_decay() -> None:
@@ -268,14 +215,14 @@ def test_fused_matrices_are_made_orthogonal_one_by_one() -> None:
     """Three matrices in one parameter are updated like three separate matrices."""
     parts = [nn.Parameter(torch.randn(rows, 8, generator=torch.Generator().manual_seed(rows))) for rows in (8, 4, 4)]
     fused = nn.Parameter(torch.cat([part.detach() for part in parts]))
-    apart, together = Muon(parts, 0.1), Muon([{"params": [fused], "rows": (8, 4, 4)}], 0.1)
+    separate, joined = Muon(parts, 0.1), Muon([{"params": [fused], "rows": (8, 4, 4)}], 0.1)
     for step in range(4):
         set_gradients(parts, step + 2)
         fused.grad = torch.cat([part.new_zeros(part.shape) if part.grad is None else part.grad for part in parts])
         for part, gradient in zip(parts, fused.grad.split([8, 4, 4]), strict=True):
             part.grad = gradient.clone()
-        apart.step()
-        together.step()
+        separate.step()
+        joined.step()
     assert torch.equal(fused, torch.cat(parts))
 
 
@@ -295,10 +242,8 @@ def test_newton_schulz_raises_small_singular_values() -> None:
     ("shape", "settings", "message"),
     [
         ((3,), {}, r"Muon is for matrices, not for a shape of \[3\]: use AdamW for it"),
-        ((2, 3, 4), {}, r"not for a shape of \[2, 3, 4\]"),
         ((2, 2), {"momentum": 1.0}, r"momentum must be at least 0 and below 1, not 1\.0"),
         ((2, 2), {"iterations": 0}, "iterations must be at least 1 and below 100, not 0"),
-        ((2, 2), {"lr": -1}, "lr must be at least 0, not -1"),
     ],
 )
 def test_tensors_that_are_not_matrices_are_rejected_by_muon(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 import multiprocessing
@@ -12,12 +13,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from lmcourse.base.errors import CourseError
 from lmcourse.training.checkpoint_format import MANIFEST, MODEL, STATE
 from lmcourse.training.metrics import read_metrics
+from lmcourse.training.state import rng_states, seed_all, set_rng_states
 from lmcourse.training.trainer import Trainer
 from tests.training import runs
 
@@ -67,26 +70,26 @@ def test_a_killed_run_resumes_without_losing_steps(whole: Path, tmp_path: Path) 
 
 def test_a_checkpoint_is_synced_before_it_is_renamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise a crash of the machine could lose data. Metrics are synced before their checkpoint, too."""
-    events: list[int | str] = []
+    calls: list[int | str] = []
     fsync, replace = os.fsync, Path.replace
 
     def watched_fsync(descriptor: int) -> None:
-        events.append(os.fstat(descriptor).st_ino)
+        calls.append(os.fstat(descriptor).st_ino)
         fsync(descriptor)
 
     def watched_replace(path: Path, target: Path) -> Path:
-        events.append("moved")
+        calls.append("moved")
         return replace(path, target)
 
     monkeypatch.setattr(os, "fsync", watched_fsync)
     monkeypatch.setattr(Path, "replace", watched_replace)
     runs.trainer(tmp_path, max_tokens=64).run()
     place = tmp_path / "checkpoints" / "step-00000001"
-    moved = events.index("moved")
+    moved = calls.index("moved")
     names = (MODEL, "optimizer.safetensors", STATE, MANIFEST)
     written = [tmp_path / "metrics.jsonl", *(place / name for name in names), place]
-    assert events[:moved] == [path.stat().st_ino for path in written]
-    assert events[moved + 1 :] == [place.parent.stat().st_ino]
+    assert calls[:moved] == [path.stat().st_ino for path in written]
+    assert calls[moved + 1 :] == [place.parent.stat().st_ino]
 
 
 def test_a_damaged_checkpoint_is_reported_and_the_previous_one_used(
@@ -223,3 +226,19 @@ def test_a_run_cannot_resume_with_another_optimizer(tmp_path: Path) -> None:
     run = runs.trainer(tmp_path, optimizer="muon")
     with pytest.raises(CourseError, match="has the state of adamw, which muon cannot use: pass --optimizer adamw"):
         run.resume()
+
+
+def test_all_random_generators_are_restored() -> None:
+    def draw() -> list[float]:
+        return [random.random(), random.gauss(0, 1), np.random.rand(), np.random.randn(), torch.rand(()).item()]
+
+    before = rng_states()
+    seed_all(7)
+    first = draw()
+    states = rng_states()
+    second = draw()
+    set_rng_states(json.loads(json.dumps(states)))
+    assert draw() == second != first
+    seed_all(7)
+    assert draw() == first
+    set_rng_states(before)

@@ -1,4 +1,4 @@
-"""Compare one update with torch in plain fp32 with one large batch."""
+"""Compare one update with torch in plain fp32 with one large batch, and an evaluation with single windows."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from lmcourse.base.device import best_device
 from lmcourse.data.batch import IGNORE_INDEX, Batch
 from lmcourse.models.transformer import Transformer
 from lmcourse.training.activation_checkpointing import apply_activation_checkpointing
+from lmcourse.training.evaluation import evaluate
 from lmcourse.training.precision import MixedPrecision, Precision
 from lmcourse.training.step import NotFiniteError, accumulate_gradients, training_step
 from tests.training import runs
@@ -104,12 +105,12 @@ def test_mixed_precision_stays_close_to_full_precision(precision: Precision) -> 
     device, whole = best_device(), batch()
     model = runs.model(dropout=0.0).to(device)
     other = deepcopy(model)
-    seen = []
-    model.head.register_forward_hook(lambda module, inputs, output: seen.append(output.dtype))
+    dtypes = []
+    model.head.register_forward_hook(lambda module, inputs, output: dtypes.append(output.dtype))
     there = whole.to(device)
     full = training_step(other, [there], torch.optim.SGD(other.parameters(), 0.1), MixedPrecision("fp32", device))
     mixed = training_step(model, [there], torch.optim.SGD(model.parameters(), 0.1), MixedPrecision(precision, device))
-    assert seen == [torch.bfloat16 if precision == "bf16" else torch.float16]
+    assert dtypes == [torch.bfloat16 if precision == "bf16" else torch.float16]
     assert all(p.dtype == torch.float32 for p in model.parameters())
     assert mixed.loss == pytest.approx(full.loss, rel=2**-8)
     assert mixed.gradient_norm == pytest.approx(full.gradient_norm, rel=0.02)
@@ -167,3 +168,33 @@ def test_applying_checkpointing_twice_changes_nothing() -> None:
 def test_a_model_without_blocks_cannot_recompute_them() -> None:
     with pytest.raises(ValueError, match="Linear has no blocks to recompute"):
         apply_activation_checkpointing(nn.Linear(1, 1))
+
+
+@pytest.mark.parametrize(("tokens", "batch"), [(2, 3), (33, 1), (34, 3), (150, 3)])
+def test_evaluation_is_the_mean_over_all_tokens(tokens: int, batch: int) -> None:
+    """The expected loss uses single windows of 16; batches and rows of different sizes must not have equal weight."""
+    model, text = runs.model(dropout=0.3), runs.text(tokens)
+    found = evaluate(model, text, batch, 16, FULL)
+    assert model.training
+    model.eval()
+    total = 0.0
+    with torch.no_grad():
+        for start in range(0, tokens - 1, 16):
+            window = text[start : start + 17]
+            total += F.cross_entropy(model(window[None, :-1])[0], window[1:], reduction="sum").item()
+    assert found == pytest.approx(total / (tokens - 1), rel=1e-6)
+
+
+def test_evaluation_uses_no_random_numbers_or_gradients() -> None:
+    model = runs.model(dropout=0.3)
+    before = torch.get_rng_state()
+    evaluate(model, runs.text(40), 2, 16, FULL)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert all(p.grad is None for p in model.parameters())
+
+
+def test_an_error_restores_the_models_mode() -> None:
+    model = runs.model()
+    with pytest.raises(ValueError, match="there is nothing to predict"):
+        evaluate(model, runs.text(1), 2, 16, FULL)
+    assert model.training

@@ -1,4 +1,4 @@
-"""A run learns, ends in time, and logs its steps."""
+"""A run learns, ends in time, logs its steps, and reports spikes."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from lmcourse.data.loader import Loader
 from lmcourse.training import trainer
 from lmcourse.training.metrics import read_metrics
 from lmcourse.training.schedules import WarmupStableDecay
+from lmcourse.training.spike_detector import MIN_NORMS, SpikeDetector
 from tests.training import runs
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -80,10 +81,10 @@ def test_recomputed_blocks_change_no_loss(whole: Path, tmp_path: Path) -> None:
 
 def test_the_model_runs_in_the_configured_dtype(tmp_path: Path) -> None:
     run = runs.trainer(tmp_path, steps=1, warmup_steps=0, precision="bf16")
-    seen: set[torch.dtype] = set()
-    run.state.model.register_forward_hook(lambda module, inputs, output: seen.add(output.dtype))
+    dtypes: set[torch.dtype] = set()
+    run.state.model.register_forward_hook(lambda module, inputs, output: dtypes.add(output.dtype))
     run.run()
-    assert seen == {torch.bfloat16}
+    assert dtypes == {torch.bfloat16}
     compiled = runs.trainer(tmp_path / "compiled", compile=True).state.model
     assert compiled._compiled_call_impl is not None
     assert list(compiled.state_dict()) == list(runs.model().state_dict())
@@ -127,3 +128,14 @@ def test_endless_overflow_ends_the_run(tmp_path: Path) -> None:
     again = runs.trainer(tmp_path, steps=39)
     assert again.resume() == 37
     assert again.run() == "steps"
+
+
+def test_spikes_are_relative_to_the_median_of_recent_norms() -> None:
+    watch = SpikeDetector(5.0)
+    assert [watch.observe(100.0) for _ in range(MIN_NORMS - 1)] == [None] * (MIN_NORMS - 1)
+    assert watch.observe(math.inf) is None
+    assert watch.observe(499.0) is None
+    assert watch.observe(500.0) is None
+    assert watch.observe(501.0) == pytest.approx(5.01)
+    again = SpikeDetector(5.0, watch.norms)
+    assert again.observe(600.0) == watch.observe(600.0) == 6.0

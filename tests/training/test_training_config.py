@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from lmcourse.training.parallelism import Parallelism
 from lmcourse.training.schedules import Constant, Cosine, WarmupStableDecay
-from lmcourse.training.training_config import TrainingConfig, changes
+from lmcourse.training.training_config import Parallelism, TrainingConfig, changes
 
 PLAIN = TrainingConfig(steps=10, batch=2, seq_len=8)
 
@@ -19,27 +18,16 @@ PLAIN = TrainingConfig(steps=10, batch=2, seq_len=8)
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"steps": 0}, "steps must be at least 1, not 0"),
-        ({"batch": 0}, "batch must be at least 1, not 0"),
         ({"seq_len": -1}, "seq_len must be at least 1, not -1"),
-        ({"grad_accum_steps": 0}, "grad_accum_steps must be at least 1, not 0"),
-        ({"keep_checkpoints": 0}, "keep_checkpoints must be at least 1, not 0"),
-        ({"evaluate_every": 0}, "evaluate_every must be at least 1, not 0"),
         ({"checkpoint_every": 0}, "checkpoint_every must be at least 1, not 0"),
         ({"seed": -1}, "seed must be at least 0, not -1"),
-        ({"weight_decay": -0.1}, "weight_decay must be at least 0, not -0.1"),
         ({"z_loss": math.nan}, "z_loss must be at least 0, not nan"),
         ({"learning_rate": 0.0}, "learning_rate must be above 0, not 0.0"),
-        ({"eps": 0.0}, "eps must be above 0, not 0.0"),
         ({"eps": math.inf}, "eps must be finite, not inf"),
-        ({"weight_decay": math.inf}, "weight_decay must be finite, not inf"),
-        ({"grad_clip": 0.0}, "grad_clip must be above 0, not 0.0"),
-        ({"spike_factor": 0.0}, "spike_factor must be above 0, not 0.0"),
         ({"max_seconds": 0.0}, "max_seconds must be above 0, not 0.0"),
         ({"max_tokens": 15}, "max_tokens 15 is less than the 16 tokens of one step"),
         ({"betas": (0.9, 1.0)}, "betas must be at least 0 and below 1, not (0.9, 1.0)"),
         ({"schedule": "linear"}, "there is no schedule 'linear'; choose from 'constant', 'cosine', 'wsd'"),
-        ({"precision": "fp8"}, "there is no precision 'fp8'; choose from 'fp32', 'bf16', 'fp16'"),
         ({"warmup_steps": 11}, "a warm-up of 11 steps does not fit into a run of 10 steps"),
         ({"decay_steps": 3}, "decay_steps is only for the schedule 'wsd', not for 'cosine'"),
         ({"min_lr_ratio": 2.0}, "min_lr_ratio is a fraction of the full rate, from 0 to 1, not 2.0"),

@@ -1,7 +1,7 @@
 """The command `lmcourse train`, from flags to a trained model.
 
-`main` parses a setting, `settings` puts it into a `RunConfig`, and `train_run` passes the parts of that to the text,
-the model and the trainer. A dry run has no part in this: `main` hands the finished configuration to `cost_estimate`.
+`main` parses a setting, `settings` puts it into a `RunConfig`, and `train_run` passes `RunConfig.training` to the
+trainer, beside the model and the text. A dry run hands the finished configuration to `cost_estimate` instead.
 
 main             the command line: its flags, what it starts, and what it prints
 settings         the settings of a run by name: settings files, `run.json`, recipes and defaults

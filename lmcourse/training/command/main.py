@@ -40,9 +40,8 @@ from lmcourse.training.command.train_run import STOPPED, RunResult, StoppedError
 from lmcourse.training.command.training_data import check_lengths, tokenize_corpus
 from lmcourse.training.cost_estimate import cost_report, estimate_cost
 from lmcourse.training.parallel.process_group import process_group
-from lmcourse.training.parallelism import Parallelism
 from lmcourse.training.run_config import ModelChanges, RunConfig
-from lmcourse.training.training_config import TrainingConfig
+from lmcourse.training.training_config import Parallelism, TrainingConfig
 
 DESCRIPTION = (
     "Train a model on a text, or resume a run. The folder gets its settings, the text as tokens, a line per step "
@@ -164,13 +163,13 @@ def _reached(result: RunResult) -> list[str]:
 
 
 def parse(arguments: Sequence[str], program: str) -> Namespace:
-    """Parse the command line; `given` holds the settings by name.
+    """Parse the command line; `settings` holds the settings by name.
 
     Raises CourseError if a flag is unknown or has a wrong value, and SystemExit after printing help.
     """
     try:
         options = make_parser(program).parse_args(list(arguments))
-        options.given = check_settings({name: options.pop(name) for name in SETTINGS if name in options})
+        options.settings = check_settings({name: options.pop(name) for name in SETTINGS if name in options})
     except (ArgumentError, ValueError) as error:
         raise CourseError(f"{_flag_error(str(error))} ({program} --help)") from None
     for name in ("out", "config"):

@@ -65,23 +65,37 @@ def check_checkpoints(folder: Path) -> None:
 
 
 @contextmanager
-def lock_folder(folder: Path) -> Iterator[None]:
-    """Lock a folder in a `with` block; the operating system unlocks it when the process dies.
+def lock_folder(folder: Path, *, resume: bool = False) -> Iterator[None]:
+    """Lock a folder in a `with` block, and check that a run can begin or resume there.
 
-    The folder is created if it does not exist, and removed again if it stays empty. If the file system does not support
-    locks, as on some clusters, a line says so and the run continues without a lock. CourseError is raised if another
-    process holds the lock, and OSError if the folder is not writable.
+    The folder is created if it does not exist, and removed again if it stays empty. The operating system unlocks it
+    when the process dies. If the file system does not support locks, as on some clusters, a line says so. Raises
+    CourseError if another process holds the lock, and OSError if the folder is not writable.
     """
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
-        stack.callback(_remove_empty, made)
+        stack.callback(_remove_if_empty, made)
         try:
             _lock(folder, stack)
         except (BlockingIOError, Timeout):
             problem = f"another process trains in {folder}: wait until it ends, or choose another --out"
             raise CourseError(problem) from None
+        if resume:
+            check_checkpoints(folder)
+        else:
+            check_unused(folder)
+            stack.callback(_remove_unless_begun, folder)
         yield
+
+
+def _remove_unless_begun(folder: Path) -> None:
+    """Remove the files of a new run if it ended before its first step, so that the same command can be run again."""
+    metrics = folder / METRICS
+    if not (folder / CHECKPOINTS).exists() and not (metrics.exists() and metrics.stat().st_size):
+        for name in (TOKENIZER, TRAINING, VALIDATION, SETTINGS_FILE, METRICS):
+            with suppress(OSError):  # Windows does not remove open files
+                (folder / name).unlink()
 
 
 def _lock(folder: Path, stack: ExitStack) -> None:
@@ -92,13 +106,12 @@ def _lock(folder: Path, stack: ExitStack) -> None:
         descriptor = os.open(folder, os.O_RDONLY)
         stack.callback(os.close, descriptor)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise
-        except OSError:  # NFS locks only files that are open for writing, and a folder cannot be opened for writing
-            lock_file(folder, stack)
-    else:
-        lock_file(folder, stack)
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if isinstance(error, BlockingIOError):
+                raise
+            # NFS locks only files that are open for writing, and a folder cannot be opened for writing.
+    lock_file(folder, stack)
 
 
 def lock_file(folder: Path, stack: ExitStack) -> None:
@@ -111,8 +124,7 @@ def lock_file(folder: Path, stack: ExitStack) -> None:
         log.warning("%s is on a file system without locks: make sure that no other process trains there", folder)
 
 
-def _remove_empty(folders: list[Path]) -> None:
-    """Remove folders, the innermost first, if it is empty."""
+def _remove_if_empty(folders: list[Path]) -> None:
     with suppress(OSError):
         for path in folders:
             path.rmdir()

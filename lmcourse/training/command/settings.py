@@ -21,10 +21,9 @@ from jsonargparse import ArgumentError, ArgumentParser, Namespace, set_loader
 from lmcourse.base.device import best_device
 from lmcourse.base.errors import CourseError
 from lmcourse.base.json_file import check_content, read_json
-from lmcourse.training.parallelism import Parallelism
 from lmcourse.training.precision import default_precision
 from lmcourse.training.run_config import ModelChanges, RunConfig, find_decoder
-from lmcourse.training.training_config import TrainingConfig
+from lmcourse.training.training_config import Parallelism, TrainingConfig
 
 RecipeName = Literal["adamw", "speedrun"]
 
@@ -76,15 +75,15 @@ def resolve_run(options: Namespace) -> RunConfig:
 
     Settings that are out of range, or contradict each other, raise CourseError.
     """
-    given = (read_settings_file(options.config) if options.config else {}) | options.given
+    chosen = (read_settings_file(options.config) if options.config else {}) | options.settings
     if not options.resume:
-        return new_run(given, options.recipe or default_recipe(given))
+        return new_run(chosen, options.recipe or default_recipe(chosen))
     if options.out is None:
         raise CourseError("name the run to resume: --resume --out FOLDER")
     before = load_run(options.out)
     if options.recipe is not None:
         raise CourseError("leave out --recipe: a resumed run keeps its settings")
-    return changed_run(before, given)
+    return changed_run(before, chosen)
 
 
 def read_settings_file(path: Path) -> dict[str, Any]:
@@ -141,8 +140,8 @@ def one_line(message: str, values: Mapping[str, Any] | None = None) -> str:
     wrong, value = re.match(r'Parser key "(\w+)"', message), re.search(r"value: (.*)$", message)
     if wrong is None or value is None:
         return " ".join(message.split())
-    name, given = wrong[1], value[1]
-    return f"{name} must be {_wanted(TYPES[name])}, not {(values or {}).get(name, given)!r}"
+    name = wrong[1]
+    return f"{name} must be {_wanted(TYPES[name])}, not {(values or {}).get(name, value[1])!r}"
 
 
 def _wanted(hint: Any) -> str:
@@ -178,9 +177,9 @@ def settings_of(run: RunConfig) -> dict[str, Any]:
     return {name: getattr(parts[owner], name) for name, (owner, _) in SETTINGS.items()}
 
 
-def new_run(given: Mapping[str, Any], recipe: RecipeName = "adamw") -> RunConfig:
+def new_run(chosen: Mapping[str, Any], recipe: RecipeName = "adamw") -> RunConfig:
     """Return a run with these settings, and a recipe's defaults for all other settings; errors as in `make_run`."""
-    values = {**RECIPES[recipe], **given}
+    values = {**RECIPES[recipe], **chosen}
     values.setdefault("seq_len", find_decoder(values.get("preset", RunConfig.preset)).context or DEFAULT_SEQ_LEN)
     values.setdefault("precision", default_precision(best_device()))
     values.setdefault("warmup_steps", values["steps"] // 20)
@@ -191,22 +190,22 @@ def new_run(given: Mapping[str, Any], recipe: RecipeName = "adamw") -> RunConfig
     return make_run(values)
 
 
-def default_recipe(given: Mapping[str, Any]) -> RecipeName:
-    """Return "speedrun" for the course's own presets, unless AdamW is given as the optimizer; otherwise "adamw"."""
-    fast = given.get("preset", RunConfig.preset) in SPEEDRUN_PRESETS and given.get("optimizer") != "adamw"
+def default_recipe(chosen: Mapping[str, Any]) -> RecipeName:
+    """Return "speedrun" for the course's own presets, unless AdamW is chosen as the optimizer; otherwise "adamw"."""
+    fast = chosen.get("preset", RunConfig.preset) in SPEEDRUN_PRESETS and chosen.get("optimizer") != "adamw"
     return "speedrun" if fast else "adamw"
 
 
-def changed_run(before: RunConfig, given: Mapping[str, Any]) -> RunConfig:
+def changed_run(before: RunConfig, chosen: Mapping[str, Any]) -> RunConfig:
     """Return a run that resumes with some settings changed; raise CourseError if one of these cannot change."""
     values = settings_of(before)
     for name in FIXED_SETTINGS:
-        if given.get(name, values[name]) != values[name]:
+        if chosen.get(name, values[name]) != values[name]:
             raise CourseError(
-                f"{name} cannot change when a run resumes: it is {values[name]}, not {given[name]}; "
+                f"{name} cannot change when a run resumes: it is {values[name]}, not {chosen[name]}; "
                 "leave it out, or start a new run in another --out"
             )
-    return make_run({**values, **given})
+    return make_run({**values, **chosen})
 
 
 def save_run(run: RunConfig, folder: Path, digests: Mapping[str, str] | None = None) -> None:

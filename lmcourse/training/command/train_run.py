@@ -12,7 +12,7 @@ import signal
 import stat
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -26,18 +26,16 @@ from lmcourse.base.errors import CourseError
 from lmcourse.data.loader import Tokens
 from lmcourse.models.initialize import initialize
 from lmcourse.models.transformer import Transformer
-from lmcourse.training.command.run_folder import (
-    CHECKPOINTS,
-    METRICS,
-    TOKENIZER,
-    TRAINING,
-    VALIDATION,
-    check_checkpoints,
-    check_unused,
-    lock_folder,
-)
+from lmcourse.training.command.run_folder import lock_folder
 from lmcourse.training.command.settings import SETTINGS_FILE, save_run
-from lmcourse.training.command.training_data import LossBaseline, TrainingData, loss_baseline, open_data, prepare_data
+from lmcourse.training.command.training_data import (
+    LossBaseline,
+    TrainingData,
+    loss_baseline,
+    open_data,
+    open_tokenizer,
+    prepare_data,
+)
 from lmcourse.training.cost_estimate import TRAIN_WITH_LESS
 from lmcourse.training.metrics import Record
 from lmcourse.training.mfu_meter import make_mfu_meter
@@ -113,22 +111,13 @@ def train(
     """
     process = process or ProcessInfo(0, best_device())
     allow_tf32(process.device)
-    with ExitStack() as stack:
-        stack.enter_context(telling_no_memory(TRAIN_WITH_LESS))
-        stack.enter_context(telling_disk_errors(folder))
+    with telling_no_memory(TRAIN_WITH_LESS), reporting_disk_errors(folder), ExitStack() as stack:
         interrupt_handler = stack.enter_context(InterruptHandler())
         if process.is_main:
-            stack.enter_context(lock_folder(folder))
-            if resume:
-                check_checkpoints(folder)
-            else:
-                check_unused(folder)
-                stack.enter_context(removed_unless_begun(folder))
-                save_run(run, folder, prepare_data(run, folder))
-        if dist.is_initialized():
-            dist.barrier()  # the other processes wait for the files
-        data = open_data(run, folder)
-        trainer = make_trainer(run, data, folder, [*callbacks, interrupt_handler], process.device)
+            stack.enter_context(lock_folder(folder, resume=resume))
+        callbacks = [*callbacks, interrupt_handler]
+        write = process.is_main and not resume
+        trainer = make_trainer(run, load_data(run, folder, write=write), folder, callbacks, process.device)
         if resume:
             log.info("going on after step %s", f"{trainer.resume():,}")
             if process.is_main:
@@ -137,51 +126,50 @@ def train(
         try:
             reason: StopReason | str = trainer.run()
         except StoppedError as stopped:
-            trainer.state.save(trainer.checkpoints)
             reason = stopped.reason
+        checkpoint = trainer.save()  # a run that ends by itself has one already
         best_loss = baseline = None
         state = trainer.state
-        if state.best_step is not None and data.validation is not None:
-            best_loss, baseline = state.best_loss, loss_baseline(run.corpus, data.tokenizer, data.validation)
-        checkpoint = str(trainer.checkpoints.path_of(state.step))
+        if state.best_step is not None and trainer.validation is not None:
+            best_loss, baseline = state.best_loss, loss_baseline(run.corpus, open_tokenizer(folder), trainer.validation)
         return RunResult(
-            state.step, state.tokens, state.seconds, reason, best_loss, state.best_step, baseline, checkpoint
+            state.step, state.tokens, state.seconds, reason, best_loss, state.best_step, baseline, str(checkpoint)
         )
 
 
-@contextmanager
-def removed_unless_begun(folder: Path) -> Iterator[None]:
-    """Remove the files of a new run if it ends before its first step, so that the same command can be run again."""
-    try:
-        yield
-    finally:
-        metrics = folder / METRICS
-        if not (folder / CHECKPOINTS).exists() and not (metrics.exists() and metrics.stat().st_size):
-            for name in (TOKENIZER, TRAINING, VALIDATION, SETTINGS_FILE, METRICS):
-                with suppress(OSError):  # Windows does not remove open files
-                    (folder / name).unlink()
+def load_data(run: RunConfig, folder: Path, *, write: bool) -> TrainingData[Tokens]:
+    """Open the data of a run. With `write`, this process writes it first, with the settings; the others wait."""
+    if write:
+        save_run(run, folder, prepare_data(run, folder))
+    if dist.is_initialized():
+        dist.barrier()
+    return open_data(run, folder)
 
 
 def make_trainer(
     run: RunConfig, data: TrainingData[Tokens], folder: Path, callbacks: Sequence[Callback], device: torch.device
 ) -> Trainer:
     """Return the trainer of a run with a new model; raise CourseError if the model cannot be trained like this."""
-    torch.manual_seed(run.training.seed)
-    model = Transformer(run.model_config(data.tokenizer.vocab_size))
-    initialize(model, zero_outputs=run.model.zero_outputs)
-    model.to(device)
     try:
         return Trainer(
-            model,
+            new_model(run, data.tokenizer.vocab_size).to(device),
             run.training,
             data.training,
             folder,
             validation=data.validation,
             callbacks=callbacks,
-            meter=make_mfu_meter(model, run.training),
+            make_meter=make_mfu_meter,
         )
     except ValueError as error:
         raise CourseError(str(error)) from None
+
+
+def new_model(run: RunConfig, vocab_size: int) -> Transformer:
+    """Return the model of a run, with random weights from its seed."""
+    torch.manual_seed(run.training.seed)
+    model = Transformer(run.model_config(vocab_size))
+    initialize(model, zero_outputs=run.model.zero_outputs)
+    return model
 
 
 class StoppedError(KeyboardInterrupt):
@@ -190,7 +178,7 @@ class StoppedError(KeyboardInterrupt):
     `reason` is one of the values of `STOP_SIGNALS`.
     """
 
-    def __init__(self, reason: str = STOP_SIGNALS[signal.SIGINT]) -> None:
+    def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
 
@@ -250,7 +238,7 @@ def _leave_terminal() -> None:
 
 
 @contextmanager
-def telling_disk_errors(folder: Path) -> Iterator[None]:
+def reporting_disk_errors(folder: Path) -> Iterator[None]:
     """Raise CourseError if a file of a run cannot be read or written in a `with` block."""
     try:
         yield
@@ -259,11 +247,7 @@ def telling_disk_errors(folder: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno is None:
             raise
-        raise CourseError(f"{error.filename or folder} cannot be written: {_reason(error, folder)}") from error
-
-
-def _reason(error: OSError, folder: Path) -> str:
-    if error.errno not in NO_ROOM:
-        return str(error.strerror)
-    again = f"continue: lmcourse train --resume --out {folder}" if (folder / SETTINGS_FILE).exists() else "begin again"
-    return f"{error.strerror}; make room, then {again}"
+        begun = (folder / SETTINGS_FILE).exists()
+        again = f"continue: lmcourse train --resume --out {folder}" if begun else "begin again"
+        advice = f"; make room, then {again}" if error.errno in NO_ROOM else ""
+        raise CourseError(f"{error.filename or folder} cannot be written: {error.strerror}{advice}") from error

@@ -139,12 +139,8 @@ def prepare_data(run: RunConfig, folder: Path) -> dict[str, str]:
         counts: dict[str, int] = {}
         for name, part in ((TRAINING, parts.training), (VALIDATION, parts.validation)):
             if part is not None:
-                try:
-                    counts[name] = write_tokens(staging / name, part, vocab_size, saved)
-                except ValueError:
-                    if sum(map(len, part)):
-                        raise
-                    counts[name] = 0
+                has_text = next(iter(part), None) is not None
+                counts[name] = write_tokens(staging / name, part, vocab_size, saved) if has_text else 0
         check_lengths(run, counts[TRAINING], counts.get(VALIDATION))
         digests = {path.name: digest(path) for path in staging.iterdir()}
         for path in staging.iterdir():
@@ -184,12 +180,10 @@ def open_tokenizer(folder: Path) -> Tokenizer:
 
 @dataclass(frozen=True)
 class LossBaseline:
-    """Reference for losses on a text: its length in bytes, which does not depend on the tokenizer, and its entropy.
+    """Reference for losses on a text: its mean bytes per token, and its entropy.
 
-    Attributes:
-        bytes_per_token: mean number of bytes per token of this text.
-        best_possible: entropy of the text in nats per byte if its language is known exactly, otherwise None. A model
-            sees only one window of the text at a time, so its loss stays a little higher.
+    `best_possible` is the entropy in nats per byte if the text's language is known exactly, otherwise None. A model
+    sees only one window of the text at a time, so its loss stays a little higher.
     """
 
     bytes_per_token: float
@@ -203,8 +197,7 @@ class LossBaseline:
 def loss_baseline(corpus: str, tokenizer: Tokenizer, tokens: Tokens) -> LossBaseline:
     """Return the baseline for a text of a corpus. The entropy of the synthetic corpus follows from its grammar."""
     text = tokenizer.decode(tokens[0 : len(tokens)].tolist())
-    known = corpus == "synthetic"
-    return LossBaseline(len(text.encode()) / len(tokens), _surprise(text) if known else None)
+    return LossBaseline(len(text.encode()) / len(tokens), _surprise(text) if corpus == "synthetic" else None)
 
 
 def _surprise(text: str) -> float | None:

@@ -85,11 +85,9 @@ class SGD(BaseOptimizer):
 
     If the gradient uses all data, this is gradient descent.
 
-    Papers write it in other forms. Polyak's w_{k+1} = w_k − η ∇f(w_k) + μ (w_k − w_{k−1}) is the same as long as η does
-    not change; when a schedule changes η, this class multiplies b by the new η, while Polyak's last difference was made
-    with the old η. The same holds for Nesterov's method as Sutskever et al. (2013) write it, v ← μ v − η ∇f(w + μ v), w
-    ← w + v: their gradient is taken ahead of the weights, whereas the weights that this class stores are already w + μ
-    v. Raises ValueError if a setting is out of range, or `nesterov` is used without momentum.
+    Papers write it in other forms, which are the same as long as η does not change: Polyak's w_{k+1} = w_k − η ∇f(w_k)
+    + μ (w_k − w_{k−1}); and, by Sutskever et al. (2013), v ← μ v − η ∇f(w + μ v), w ← w + v, where the weights that
+    this class stores are w + μ v. Raises ValueError if a setting is out of range, or `nesterov` lacks momentum.
 
     Args:
         lr: η, the learning rate.
@@ -99,13 +97,7 @@ class SGD(BaseOptimizer):
     """
 
     def __init__(
-        self,
-        params: ParamsT,
-        lr: float,
-        momentum: float = 0.0,
-        *,
-        nesterov: bool = False,
-        weight_decay: float = 0.0,
+        self, params: ParamsT, lr: float, momentum: float = 0.0, *, nesterov: bool = False, weight_decay: float = 0.0
     ) -> None:
         super().__init__(params, {"lr": lr, "momentum": momentum, "nesterov": nesterov, "weight_decay": weight_decay})
 

@@ -20,8 +20,7 @@ from lmcourse.training.activation_checkpointing import find_blocks
 from lmcourse.training.parallel.pipeline_parallel import ModelStage, Pipeline
 from lmcourse.training.parallel.split_linear import find_fused, unfuse
 from lmcourse.training.parallel.tensor_parallel import apply_plan
-from lmcourse.training.parallelism import PARALLEL_DIMS, Parallelism
-from lmcourse.training.training_config import TrainingConfig
+from lmcourse.training.training_config import PARALLEL_DIMS, Parallelism, TrainingConfig
 
 
 def make_mesh(parallel: Parallelism, device: str) -> DeviceMesh:

@@ -36,11 +36,8 @@ class ModelStage(nn.Module):
     Parameters keep their names in the model. If the head is tied to the embedding, the first and the last
     stage both have that matrix.
 
-    Args:
-        model: the whole model; the stage uses its layers, not copies.
-        index: the number of the stage, from 0.
-        stages: the number of stages; if the blocks do not divide evenly, the first stages have one more block.
-        sequence_shards: the number of processes that divide the tokens between two stages (sequence parallelism).
+    The stage uses the layers of the whole model, not copies. If the blocks do not divide evenly among the stages, the
+    first stages have one more. `sequence_shards` processes divide the tokens between two stages (sequence parallelism).
     """
 
     def __init__(self, model: Transformer, index: int, stages: int, sequence_shards: int = 1) -> None:
@@ -92,11 +89,7 @@ class Pipeline(nn.Module):
 
     Do not call it like a module: `accumulate_gradients` and `mean_loss` of `lmcourse.training.step` use its methods.
 
-    Args:
-        stage: this process's part of the model.
-        call: the stage after `wrap_data_parallel`.
-        config: the settings of the run; the pipeline runs `grad_accum_steps` micro-batches.
-        mesh: of all processes.
+    `call` is the stage after `wrap_data_parallel`, and `mesh` that of all processes.
     """
 
     def __init__(self, stage: ModelStage, call: nn.Module, config: TrainingConfig, mesh: DeviceMesh) -> None:
@@ -120,9 +113,9 @@ class Pipeline(nn.Module):
         self._targets = distributed.all_reduce_sum((targets != IGNORE_INDEX).sum()).clamp(min=1)
         self._z_loss, self._dp_size = z_loss, distributed.dp_size
         losses: list[Tensor] = []
-        given = [inputs] if self.stage.index == 0 else []
+        first_inputs = [inputs] if self.stage.index == 0 else []
         with precision.autocast():
-            self.schedule.step(*given, target=targets, losses=losses, return_outputs=False)
+            self.schedule.step(*first_inputs, target=targets, losses=losses, return_outputs=False)
         self._sum_tied_grads()
         mine = torch.stack(losses).detach().sum() if losses else torch.zeros((), device=self.device)
         return distributed.all_reduce_sum(self._broadcast_from_last(mine / distributed.dp_size))

@@ -15,7 +15,7 @@ import torch.distributed as dist
 
 from lmcourse.base.errors import CourseError
 from lmcourse.training.distributed_context import SINGLE_PROCESS, DistributedContext
-from lmcourse.training.parallelism import PARALLEL_DIMS, Parallelism
+from lmcourse.training.training_config import PARALLEL_DIMS, Parallelism
 
 BACKENDS = {"cpu": "gloo", "cuda": "nccl"}
 
@@ -44,14 +44,10 @@ def process_group(
     """Initialise torch's process group for a `with` block, and destroy it afterwards.
 
     Nothing is initialised for a run on one process. Otherwise torchrun has started this program several times, and set
-    RANK, LOCAL_RANK and WORLD_SIZE in the environment of each. Yields this process's rank and device. Raises
-    CourseError if the number of started processes is wrong, the device is missing, or another process has ended.
-
-    Args:
-        parallel: how many processes the run is for.
-        device: a device of the type to use; with several GPUs, each process gets the GPU with the number LOCAL_RANK.
-        init_method: torch's init_method: "env://" for the address from torchrun, "file:///..." for a new file.
-        timeout: how long a process waits for the others in a collective before it gives up.
+    RANK, LOCAL_RANK and WORLD_SIZE in the environment of each. Yields this process's rank and its device of the given
+    type: with several GPUs, the one with the number LOCAL_RANK. Raises CourseError if the number of started processes
+    is wrong, the device is missing, or another process has ended. `init_method` is torch's, and `timeout` is how long a
+    process waits for the others in a collective.
     """
     rank, started = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
     _check_world_size(parallel, started)

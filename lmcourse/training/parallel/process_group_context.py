@@ -23,8 +23,7 @@ from lmcourse.training.optimizers.rules import Group
 from lmcourse.training.parallel.parallelize import make_mesh, parallelize
 from lmcourse.training.parallel.pipeline_parallel import ModelStage
 from lmcourse.training.parallel.tensor_parallel import reduce_partial_grad
-from lmcourse.training.parallelism import Parallelism
-from lmcourse.training.training_config import TrainingConfig
+from lmcourse.training.training_config import Parallelism, TrainingConfig
 
 T = TypeVar("T")
 

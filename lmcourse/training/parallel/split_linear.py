@@ -22,12 +22,7 @@ SplitLayers = dict[str, tuple[str, int, int]]
 
 
 class SplitLinear(nn.Module):
-    """Linear layers with concatenated outputs: the same function as a fused layer, with one matrix per part.
-
-    Args:
-        fused: the layer whose weights are used.
-        rows: for each part, by name, its number of rows in the fused layer.
-    """
+    """The same function as a fused layer, with a matrix for each part; `rows` has the parts' numbers of rows."""
 
     def __init__(self, fused: nn.Linear, rows: dict[str, int]) -> None:
         super().__init__()

@@ -34,12 +34,9 @@ Plan = dict[str, ParallelStyle]
 
 
 def apply_plan(model: nn.Module, mesh: DeviceMesh, *, sequence: bool) -> None:
-    """Shard a checked model, in place. Its fused matrices must be split already (`split_linear`).
+    """Shard a checked model, or a stage of it, in place. Its fused matrices must be split already (`split_linear`).
 
-    Args:
-        model: the model, or a stage of it.
-        mesh: the dimension "tensor_parallel" of the device mesh.
-        sequence: whether the residual stream is sharded along the tokens (sequence parallelism).
+    `mesh` is the dimension "tensor_parallel". With `sequence` the residual stream is sharded along the tokens.
     """
     parallelize_module(model, mesh, make_plan(model, sequence=sequence))
     for module in model.modules():

@@ -16,7 +16,6 @@ from lmcourse.training.command.settings import (
     RECIPES,
     SETTINGS,
     RecipeName,
-    changed_run,
     load_run,
     new_run,
     read_settings_file,
@@ -54,11 +53,11 @@ def words(values: dict[str, Any]) -> list[str]:
 
 
 def test_every_setting_arrives_from_flags_and_from_run_json(tmp_path: Path) -> None:
-    given = parse(words(OTHER), "train").given
-    assert given == OTHER
+    settings = parse(words(OTHER), "train").settings
+    assert settings == OTHER
     assert OTHER.keys() == SETTINGS.keys()
-    assert {name: type(value) for name, value in given.items()} == {n: type(v) for n, v in OTHER.items()}
-    run = new_run(given)
+    assert {name: type(value) for name, value in settings.items()} == {n: type(v) for n, v in OTHER.items()}
+    run = new_run(settings)
     assert settings_of(run) == OTHER
     save_run(run, tmp_path)
     assert load_run(tmp_path) == run
@@ -76,9 +75,9 @@ def test_help_explains_every_setting_and_its_default(monkeypatch: pytest.MonkeyP
 
 
 def test_only_typed_settings_are_passed_on() -> None:
-    assert parse(["--out", "x"], "train").given == {}
+    assert parse(["--out", "x"], "train").settings == {}
     typed = ["--no-compile", "--grad-clip", "none", "--max-tokens", "1e6", "--batch=1E1", "--corpus", "1e3"]
-    assert parse(typed, "train").given == {
+    assert parse(typed, "train").settings == {
         "compile": False,
         "grad_clip": None,
         "max_tokens": 10**6,
@@ -115,24 +114,10 @@ def test_recipe_sets_defaults(typed: list[str], recipe: RecipeName) -> None:
     assert found["decay_steps"] == (found["steps"] - found["warmup_steps"] if recipe == "speedrun" else 0)
 
 
-def test_flags_override_the_recipe() -> None:
-    found = resolve_run(parse(["--schedule", "cosine", "--no-qk-norm", "--steps", "40"], "train"))
-    assert (found.training.schedule, found.training.decay_steps, found.training.steps) == ("cosine", 0, 40)
-    assert not found.model.qk_norm
-    assert found.training.optimizer == "muon"
-
-
 def test_a_resumed_run_rejects_a_recipe(tmp_path: Path) -> None:
     save_run(new_run({}), tmp_path)
     with pytest.raises(CourseError, match="leave out --recipe"):
         resolve_run(parse(["--resume", "--recipe", "adamw", "--out", str(tmp_path)], "train"))
-
-
-def test_a_resumed_run_keeps_its_model() -> None:
-    run = new_run({"qk_norm": True})
-    assert changed_run(run, {"steps": 900}).model == run.model
-    with pytest.raises(CourseError, match="qk_norm cannot change when a run resumes: it is True, not False"):
-        changed_run(run, {"qk_norm": False})
 
 
 @pytest.mark.parametrize("name", ["file.toml", "file.json"])
@@ -150,14 +135,11 @@ def test_a_file_may_have_tables(name: str, tmp_path: Path) -> None:
     ("typed", "message"),
     [
         ("--learning-rte 1", "there is no flag --learning-rte; the nearest is --learning-rate (train --help)"),
-        ("--step 5", "there is no flag --step; the nearest is --steps (train --help)"),
         ("5", "'5' is no flag: name the setting that it belongs to (train --help)"),
         ("--grad-clip=much", "grad_clip must be a number or none, not 'much' (train --help)"),
-        ("--steps inf", "steps must be a whole number, not 'inf' (train --help)"),
         ("--steps 1.5", "steps must be a whole number, not 1.5 (train --help)"),
         ("--schedule cos", "schedule must be one of constant, cosine, wsd, not 'cos' (train --help)"),
         ("--betas 0.9", "argument --betas: expected 2 arguments (train --help)"),
-        ("--betas 0.9 x", "betas must be 2 numbers, not 'x' (train --help)"),
         ("--corpus", "argument --corpus: expected one argument (train --help)"),
     ],
 )
@@ -172,11 +154,8 @@ def test_a_wrong_flag_is_reported_in_one_line(typed: str, message: str) -> None:
     [
         ("stepz = 5", "there is no setting 'stepz'; the nearest is steps"),
         ("[paralel]\nfsdp = 5", "there is no setting 'paralel'; the nearest is "),
-        ("training = 5", "there is no setting 'training'; the nearest is "),
         ("steps = 'ten'", "steps must be a whole number, not 'ten'"),
         ("steps = true", "steps must be a whole number, not True"),
-        ("steps = 'none'", "steps must be a whole number, not 'none'"),
-        ("grad_clip = 'much'", "grad_clip must be a number or none, not 'much'"),
         ("activation_checkpointing = 1", "activation_checkpointing must be true or false, not 1"),
         ("betas = [0.9]", "betas must be 2 numbers, not [0.9]"),
         ("precision = 'fp8'", "precision must be one of fp32, bf16, fp16, not 'fp8'"),

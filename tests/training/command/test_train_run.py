@@ -19,7 +19,6 @@ from lmcourse.data.grammar import story_grammar
 from lmcourse.data.token_file import TokenFile
 from lmcourse.data.tokenizers import BPETokenizer, CharacterTokenizer, save_tokenizer
 from lmcourse.models.transformer import Transformer
-from lmcourse.training.command.run_folder import check_unused
 from lmcourse.training.command.settings import load_run, save_run
 from lmcourse.training.command.train_run import InterruptHandler, StoppedError, train
 from lmcourse.training.command.training_data import open_data, prepare_data, tokenize_corpus
@@ -164,14 +163,6 @@ def test_unreadable_settings_are_reported(text: str, told: str, tmp_path: Path) 
         load_run(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["run.json", "metrics.jsonl", "checkpoints"])
-def test_a_folder_with_a_run_is_rejected(name: str, tmp_path: Path) -> None:
-    check_unused(tmp_path)
-    (tmp_path / name).touch()
-    with pytest.raises(CourseError, match="already has a run"):
-        check_unused(tmp_path)
-
-
 @pytest.mark.parametrize("name", ["tokenizer.json", "train.tokens", "validation.tokens"])
 def test_a_new_run_overwrites_no_file(name: str, corpus: Path, tmp_path: Path) -> None:
     (tmp_path / name).write_text("mine")
@@ -251,16 +242,3 @@ def test_a_second_ctrl_c_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(KeyboardInterrupt) as error:
             os.kill(os.getpid(), signal.SIGINT)
     assert error.type is KeyboardInterrupt
-
-
-def test_an_unfinished_step_is_not_saved(corpus: Path, tmp_path: Path) -> None:
-    """After an immediate Ctrl-C the files do not change."""
-
-    def press(record: Record) -> None:
-        if record["step"] == 3:
-            raise KeyboardInterrupt
-
-    chosen = run(corpus, training=replace(TRAINING, checkpoint_every=2, evaluate_every=None))
-    with pytest.raises(KeyboardInterrupt):
-        train(chosen, tmp_path, callbacks=[press])
-    assert load_trained_model(tmp_path, last=True).step == 2

@@ -25,8 +25,8 @@ from lmcourse.nn.qk_norm import QKNormConfig
 from lmcourse.nn.rotary import RotaryConfig
 from lmcourse.training.parallel.process_group import process_group
 from lmcourse.training.parallel.split_linear import FusedLinears
-from lmcourse.training.parallelism import Parallelism
 from lmcourse.training.trainer import Trainer
+from lmcourse.training.training_config import Parallelism
 from tests.training import runs
 
 PATIENCE = 60.0
@@ -39,7 +39,7 @@ class Ended(Exception):  # noqa: N818  # it need not be an error
     """A process did not return; the message says how it ended."""
 
 
-def together(parallel: Parallelism, folder: Path, work: Work, *args: Any, started: int | None = None) -> list[Any]:
+def run_processes(parallel: Parallelism, folder: Path, work: Work, *args: Any, started: int | None = None) -> list[Any]:
     """Run a function in each process; return its plain values and tensors, or how the process ended.
 
     Args:

@@ -14,9 +14,8 @@ from lmcourse.models.zoo.styles import gpt_like, llama_like
 from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
 from lmcourse.nn.position_bias import AlibiConfig, RelativePositionBiasConfig, RelativePositionVectorsConfig
 from lmcourse.nn.qk_norm import QKNormConfig
-from lmcourse.training.parallelism import Parallelism
 from lmcourse.training.run_config import ModelChanges
-from lmcourse.training.training_config import TrainingConfig
+from lmcourse.training.training_config import Parallelism, TrainingConfig
 
 TENSOR, SEQUENCE = Parallelism(tensor_parallel=4), Parallelism(tensor_parallel=4, sequence_parallel=True)
 STAGES = Parallelism(pipeline_parallel=2)
@@ -47,26 +46,14 @@ def refused(model: nn.Module, parallel: Parallelism, **changes: Any) -> str:
         (gpt(kv_heads=2), TENSOR, "layer 0: the key heads, 2, cannot be divided among 4 processes"),
         (gpt(vocab_size=255), TENSOR, "the vocabulary, 255, cannot be divided among 4 processes"),
         (gpt(feed_forward={"width": 50}), TENSOR, "layer 0: the feed-forward width, 50, cannot"),
-        (
-            gpt(relative_position_vectors=RelativePositionVectorsConfig(4)),
-            TENSOR,
-            "all heads share Shaw's vectors",
-        ),
+        (gpt(relative_position_vectors=RelativePositionVectorsConfig(4)), TENSOR, "all heads share Shaw's vectors"),
         (gpt(qk_norm=QKNormConfig(over="width")), TENSOR, "a QK-norm must be over 'head'"),
         (gpt(qk_norm=QKNormConfig(over="heads")), TENSOR, "a QK-norm must be over 'head'"),
-        (
-            MIXED_VALUES,
-            TENSOR,
-            "layer 1: tensor_parallel divides heads, but all heads share the weight of a value residual",
-        ),
+        (MIXED_VALUES, TENSOR, "layer 1: tensor_parallel divides heads, but all heads share the weight"),
         (MIXED_VALUES, STAGES, "every layer of a value residual needs the first layer's values"),
         (gpt(embedding=EmbeddingConfig(width=16)), TENSOR, "an embedding whose width differs from d_model"),
         (gpt().with_(position_bias=AlibiConfig()), TENSOR, "a position bias covers all of them"),
-        (
-            gpt(head=UNTIED).with_(position_bias=RelativePositionBiasConfig()),
-            STAGES,
-            "a learned position bias is shared",
-        ),
+        (gpt().with_(position_bias=RelativePositionBiasConfig()), STAGES, "a learned position bias is shared"),
         (gpt(layers=1, head=UNTIED), STAGES, "1 layers are too few for 2 stages"),
     ],
 )

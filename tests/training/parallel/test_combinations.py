@@ -13,10 +13,10 @@ from torch import Tensor
 from torch.distributed.tensor import DTensor
 
 from lmcourse.training.parallel.split_linear import find_fused
-from lmcourse.training.parallelism import ONE_PROCESS, Parallelism
 from lmcourse.training.trainer import Trainer
+from lmcourse.training.training_config import ONE_PROCESS, Parallelism
 from tests.training import runs
-from tests.training.parallel.real_processes import all_returned, split_tensor, together, trainer
+from tests.training.parallel.real_processes import all_returned, run_processes, split_tensor, trainer
 
 pytestmark = [pytest.mark.prove, pytest.mark.usefixtures("one_thread")]
 
@@ -122,7 +122,7 @@ def compare(name: str, parallel: Parallelism, alone: Any, folder: Path, *, twins
     `twins` is the number of additional copies of the embedding.
     """
     records, gradients, weights = alone(name)
-    results = all_returned(together(parallel, folder, work, folder / "run", parallel, name))
+    results = all_returned(run_processes(parallel, folder, work, folder / "run", parallel, name))
 
     same_records(runs.records(folder / "run"), records)
     for found, _ in results:
@@ -178,7 +178,7 @@ def test_parallel_muon_steps_match_one_process(parallel: Parallelism, muon_alone
     """Rounding of a gradient can change bits of a bf16 product, especially for small singular values. So the weights
     match one process only up to 1/50 of the change in three steps."""
     losses, weights = muon_alone
-    results = all_returned(together(parallel, tmp_path, muon, tmp_path / "run", parallel))
+    results = all_returned(run_processes(parallel, tmp_path, muon, tmp_path / "run", parallel))
     assert runs.losses(tmp_path / "run") == pytest.approx(losses, rel=1e-4)
     for found in results:
         for name, value in found.items():

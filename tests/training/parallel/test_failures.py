@@ -15,9 +15,9 @@ from lmcourse.base.errors import CourseError
 from lmcourse.training.checkpoint_format import read_manifest
 from lmcourse.training.metrics import Record
 from lmcourse.training.parallel.process_group import make_context, process_group
-from lmcourse.training.parallelism import ONE_PROCESS, Parallelism
+from lmcourse.training.training_config import ONE_PROCESS, Parallelism
 from tests.training import runs
-from tests.training.parallel.real_processes import Ended, all_returned, together, trainer
+from tests.training.parallel.real_processes import Ended, all_returned, run_processes, trainer
 
 pytestmark = [pytest.mark.prove, pytest.mark.usefixtures("one_thread")]
 
@@ -38,7 +38,7 @@ def die(folder: Path, parallel: Parallelism) -> None:
 
 @pytest.mark.parametrize("parallel", [TWO, Parallelism(fsdp=2), Parallelism(tensor_parallel=2)], ids=str)
 def test_a_killed_process_ends_the_others(parallel: Parallelism, tmp_path: Path) -> None:
-    first, second = together(parallel, tmp_path, die, tmp_path / "run", parallel)
+    first, second = run_processes(parallel, tmp_path, die, tmp_path / "run", parallel)
     assert str(first) == "CourseError: process 0 stops: another process ended; its error message, if any, is above"
     assert str(second) == f"exit code {-signal.SIGKILL}"
 
@@ -55,7 +55,7 @@ def break_one(folder: Path, parallel: Parallelism, rank: int) -> None:
 
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_nonfinite_loss_on_one_process_ends_all(rank: int, tmp_path: Path) -> None:
-    first, second = together(TWO, tmp_path, break_one, tmp_path / "run", TWO, rank)
+    first, second = run_processes(TWO, tmp_path, break_one, tmp_path / "run", TWO, rank)
     line = f"CourseError: step 3, windows 16 to 23: the loss is nan; the last good checkpoint, of step 2, is {tmp_path}"
     assert str(first).startswith(line)
     assert str(second) == "SystemExit: 2"
@@ -87,7 +87,7 @@ def save_until_full(folder: Path) -> None:
 
 
 def test_a_full_disk_on_one_process_ends_all_processes(tmp_path: Path) -> None:
-    ended = [str(one) for one in together(Parallelism(fsdp=2), tmp_path, save_until_full, tmp_path / "run")]
+    ended = [str(one) for one in run_processes(Parallelism(fsdp=2), tmp_path, save_until_full, tmp_path / "run")]
     assert ended[0].startswith("CourseError: ")
     assert "step-00000002 cannot be written: " in ended[0]
     assert "the checkpoint before it is intact" in ended[0]
@@ -98,7 +98,7 @@ def test_a_full_disk_on_one_process_ends_all_processes(tmp_path: Path) -> None:
 
 
 def test_a_time_limit_ends_all_processes_after_the_same_step(tmp_path: Path) -> None:
-    first, second = all_returned(together(TWO, tmp_path, take_time, tmp_path / "run"))
+    first, second = all_returned(run_processes(TWO, tmp_path, take_time, tmp_path / "run"))
     assert first == second
     assert first[0] == "time"
 
@@ -108,7 +108,7 @@ def cannot_be_cut(folder: Path) -> None:
 
 
 def test_only_one_process_reports_an_indivisible_size(tmp_path: Path) -> None:
-    first, second = together(Parallelism(tensor_parallel=2), tmp_path, cannot_be_cut, tmp_path / "run")
+    first, second = run_processes(Parallelism(tensor_parallel=2), tmp_path, cannot_be_cut, tmp_path / "run")
     assert str(first).startswith("ValueError: fp16 on several processes needs all gradients on each")
     assert str(second) == "SystemExit: 2"
 
@@ -119,7 +119,7 @@ def run_again(folder: Path) -> None:
 
 @pytest.mark.parametrize(("parallel", "started"), [(Parallelism(data_parallel=2, fsdp=2), 2), (ONE_PROCESS, 2)])
 def test_a_wrong_number_of_processes_is_reported(parallel: Parallelism, started: int, tmp_path: Path) -> None:
-    results = together(parallel, tmp_path, run_again, tmp_path / "run", started=started)
+    results = run_processes(parallel, tmp_path, run_again, tmp_path / "run", started=started)
     for result in results:
         assert isinstance(result, Ended)
         assert f"the run is for {parallel.world_size} process" in str(result)
@@ -139,10 +139,3 @@ def test_without_torchrun_the_start_command_is_printed(tmp_path: Path, monkeypat
         process_group(TWO, torch.device("mps")),
     ):
         pass
-
-
-def test_one_process_needs_no_process_group(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("WORLD_SIZE", raising=False)
-    with process_group(ONE_PROCESS, CPU) as process:
-        assert (process.is_main, process.device) == (True, CPU)
-        assert not torch.distributed.is_initialized()

@@ -24,9 +24,9 @@ from lmcourse.training.command.settings import new_run
 from lmcourse.training.command.train_run import RunResult, train
 from lmcourse.training.metrics import Record, read_metrics
 from lmcourse.training.parallel.process_group import ProcessInfo
-from lmcourse.training.parallelism import Parallelism
+from lmcourse.training.training_config import Parallelism
 from tests.training import runs
-from tests.training.parallel.real_processes import all_returned, together
+from tests.training.parallel.real_processes import all_returned, run_processes
 
 needs_signals = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
 pytestmark = [pytest.mark.prove, pytest.mark.usefixtures("one_thread"), needs_signals]
@@ -72,7 +72,9 @@ def work(
 
 def go_on(folder: Path, text: Path, parallel: Parallelism, steps: int) -> None:
     """Resume a stopped run and finish it."""
-    results = all_returned(together(parallel, folder.with_name("meet"), work, folder, text, parallel, steps, {}, True))
+    results = all_returned(
+        run_processes(parallel, folder.with_name("meet"), work, folder, text, parallel, steps, {}, True)
+    )
     assert [(result.reason, result.step) for result in results] == [("steps", steps)] * 2
 
 
@@ -83,7 +85,7 @@ def unstopped(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Unstopped
     @cache
     def run(parallel: Parallelism, steps: int) -> list[float]:
         folder = tmp_path_factory.mktemp("unstopped")
-        all_returned(together(parallel, folder / "meet", work, folder / "run", text, parallel, steps, {}))
+        all_returned(run_processes(parallel, folder / "meet", work, folder / "run", text, parallel, steps, {}))
         return runs.losses(folder / "run")
 
     def losses(parallel: Parallelism, steps: int) -> list[float]:
@@ -111,7 +113,7 @@ def test_all_processes_stop_after_the_same_step(
     parallel: Parallelism, signals: Signals, step: int, reason: str, text: Path, tmp_path: Path, unstopped: Unstopped
 ) -> None:
     folder = tmp_path / "run"
-    results = all_returned(together(parallel, tmp_path / "meet", work, folder, text, parallel, STEPS, signals))
+    results = all_returned(run_processes(parallel, tmp_path / "meet", work, folder, text, parallel, STEPS, signals))
     assert [(result.reason, result.step) for result in results] == [(reason, step)] * 2
     assert only_checkpoint(folder) == step
     go_on(folder, text, parallel, STEPS)

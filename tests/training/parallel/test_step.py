@@ -18,14 +18,13 @@ from lmcourse.data.batch import IGNORE_INDEX, Batch
 from lmcourse.training.evaluation import evaluate
 from lmcourse.training.parallel.process_group import make_context
 from lmcourse.training.parallel.split_linear import find_fused
-from lmcourse.training.parallelism import ONE_PROCESS, Parallelism
 from lmcourse.training.precision import MixedPrecision, Precision
 from lmcourse.training.state import seed_all
 from lmcourse.training.step import accumulate_gradients
 from lmcourse.training.trainer import Trainer
-from lmcourse.training.training_config import TrainingConfig
+from lmcourse.training.training_config import ONE_PROCESS, Parallelism, TrainingConfig
 from tests.training import runs
-from tests.training.parallel.real_processes import all_returned, model, split_tensor, together, trainer
+from tests.training.parallel.real_processes import all_returned, model, run_processes, split_tensor, trainer
 
 pytestmark = [pytest.mark.prove, pytest.mark.usefixtures("one_thread")]
 
@@ -74,7 +73,7 @@ def uneven(parallel: Parallelism) -> tuple[float, dict[str, Tensor]]:
 def test_every_target_has_the_same_weight(parallel: Parallelism, tmp_path: Path) -> None:
     """A mean of the processes' means would be wrong, because their numbers of targets differ."""
     loss, gradients = uneven(ONE_PROCESS)
-    for ours, found in all_returned(together(parallel, tmp_path, uneven, parallel)):
+    for ours, found in all_returned(run_processes(parallel, tmp_path, uneven, parallel)):
         assert ours == pytest.approx(loss, rel=1e-6)
         for name, gradient in found.items():
             scale = gradients[name].abs().max().item()
@@ -97,7 +96,7 @@ def count_exchanges(folder: Path) -> int:
 
 def test_gradients_are_all_reduced_once_per_step(tmp_path: Path) -> None:
     """They are not all-reduced after every micro-batch."""
-    assert all_returned(together(TWO, tmp_path, count_exchanges, tmp_path / "run")) == [3, 3]
+    assert all_returned(run_processes(TWO, tmp_path, count_exchanges, tmp_path / "run")) == [3, 3]
 
 
 def validate(parallel: Parallelism, lengths: list[int]) -> list[float]:
@@ -116,7 +115,7 @@ def test_evaluation_reads_every_token_once(parallel: Parallelism, tmp_path: Path
     """This includes a last batch with fewer rows than processes."""
     lengths = [2, 17, 50, 66, 82, 150]
     losses = validate(ONE_PROCESS, lengths)
-    for found in all_returned(together(parallel, tmp_path, validate, parallel, lengths)):
+    for found in all_returned(run_processes(parallel, tmp_path, validate, parallel, lengths)):
         assert found == pytest.approx(losses, rel=1e-6)
 
 
@@ -131,7 +130,9 @@ def start_unlike(parallel: Parallelism) -> float:
 @pytest.mark.parametrize("parallel", [TWO, Parallelism(fsdp=2)], ids=str)
 def test_all_processes_start_with_rank_0s_weights(parallel: Parallelism, tmp_path: Path) -> None:
     expected = start_unlike(ONE_PROCESS)
-    assert all_returned(together(parallel, tmp_path, start_unlike, parallel)) == pytest.approx([expected] * 2, rel=1e-6)
+    assert all_returned(run_processes(parallel, tmp_path, start_unlike, parallel)) == pytest.approx(
+        [expected] * 2, rel=1e-6
+    )
 
 
 def draw(parallel: Parallelism) -> float:
@@ -145,10 +146,12 @@ def test_only_tensor_parallel_ranks_share_random_numbers(tmp_path: Path) -> None
     torch.manual_seed(7)
     alone = torch.rand(()).item()
     for parallel in (TWO, Parallelism(fsdp=2), Parallelism(pipeline_parallel=2)):
-        first, second = all_returned(together(parallel, tmp_path, draw, parallel))
+        first, second = all_returned(run_processes(parallel, tmp_path, draw, parallel))
         assert first == alone
         assert second != alone
-    assert all_returned(together(Parallelism(tensor_parallel=2), tmp_path, draw, Parallelism(tensor_parallel=2))) == [
+    assert all_returned(
+        run_processes(Parallelism(tensor_parallel=2), tmp_path, draw, Parallelism(tensor_parallel=2))
+    ) == [
         alone,
         alone,
     ]
@@ -174,7 +177,7 @@ def test_mixed_precision_works_with_recomputed_blocks(
     precision: Precision, parallel: Parallelism, tmp_path: Path
 ) -> None:
     """It matches one process within 16-bit rounding, because partial products are rounded before they are added."""
-    all_returned(together(parallel, tmp_path, train_in, precision, parallel, tmp_path / "run", True))
+    all_returned(run_processes(parallel, tmp_path, train_in, precision, parallel, tmp_path / "run", True))
     train_in(precision, ONE_PROCESS, tmp_path / "alone", False)
     ours, theirs = (runs.records(tmp_path / name) for name in ("run", "alone"))
     close = 1e-6 if parallel.tensor_parallel == 1 else 2**-9
@@ -192,6 +195,6 @@ def train_bigrams(folder: Path, parallel: Parallelism) -> None:
 
 @pytest.mark.parametrize("parallel", [TWO, Parallelism(fsdp=2)], ids=str)
 def test_models_without_blocks_are_sharded_too(parallel: Parallelism, tmp_path: Path) -> None:
-    all_returned(together(parallel, tmp_path, train_bigrams, tmp_path / "run", parallel))
+    all_returned(run_processes(parallel, tmp_path, train_bigrams, tmp_path / "run", parallel))
     train_bigrams(tmp_path / "alone", ONE_PROCESS)
     assert runs.losses(tmp_path / "run") == pytest.approx(runs.losses(tmp_path / "alone"), rel=1e-6)
