@@ -96,7 +96,7 @@ def stops_of(draw: Callable[..., Any], controls: dict[str, ipywidgets.Widget]) -
     return stops(MANY), False
 
 
-def combinations(draw: Callable[..., Any], stops: list[Stops], together: bool) -> list[Setting]:
+def combinations(draw: Callable[..., Any], stops: list[Stops], all_drawn: bool) -> list[Setting]:
     """Return the settings to draw, starting with the initial setting.
 
     If there are too many, they are: each control changed alone, any two controls at their ends, and those that
@@ -104,7 +104,7 @@ def combinations(draw: Callable[..., Any], stops: list[Stops], together: bool) -
     """
     start = {control.name: (control.start,) for control in stops}
     every = {control.name: tuple(range(len(control.values))) for control in stops}
-    if together:
+    if all_drawn:
         moved = [every]
     else:
         few = {c.name: tuple(sorted({0, c.start, len(c.values) - 1})) for c in stops}
@@ -161,10 +161,10 @@ class Explorable:
 
     def __init__(self, call: FigureCall) -> None:
         self.function, self.note = call.draw.__name__, call.note
-        self.stops, self.together = stops_of(call.draw, call.controls)
+        self.stops, self.all_drawn = stops_of(call.draw, call.controls)
         self.frames: dict[Setting, Frame] = {
             setting: Frame.of(call.draw, {c.name: c.values[i] for c, i in zip(self.stops, setting, strict=True)})
-            for setting in combinations(call.draw, self.stops, self.together)
+            for setting in combinations(call.draw, self.stops, self.all_drawn)
         }
         if any(" at 0x" in repr(frame.arguments) for frame in self.frames.values()):
             raise ValueError(f"{self.function} has an argument that exists only in the notebook")
@@ -212,7 +212,7 @@ class Explorable:
     def _note(self) -> str:
         """Return the line below a figure that has fewer settings than in the notebook."""
         thinned = any(isinstance(s.widget, _SLIDERS) and len(s.values) < len(s.options) for s in self.stops)
-        note = self.note or ((SOME_STOPS if thinned else "") if self.together else FIRST_GOES_BACK)
+        note = self.note or ((SOME_STOPS if thinned else "") if self.all_drawn else FIRST_GOES_BACK)
         return f" <i>{note}</i>" if note else ""
 
 

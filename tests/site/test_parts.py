@@ -104,9 +104,9 @@ def test_a_misspelt_parameter_or_stop_is_refused(decorator: Any, message: str) -
 
 
 def test_with_too_many_settings_each_value_and_pair_of_ends_is_drawn() -> None:
-    controls, together = stops_of(figures.spacing, FIVE)
-    assert not together
-    settings = combinations(figures.spacing, controls, together)
+    controls, all_drawn = stops_of(figures.spacing, FIVE)
+    assert not all_drawn
+    settings = combinations(figures.spacing, controls, all_drawn)
     start = settings[0]
     assert {sum(a != b for a, b in zip(start, one, strict=True)) for one in settings} == {0, 1, 2}
     ends = [{0, len(c.values) - 1} for c in controls]
