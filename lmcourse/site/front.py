@@ -115,7 +115,7 @@ def _trees(chapters: list[Chapter]) -> list[str]:
     for part in dict.fromkeys(chapter.part for chapter in chapters):
         names = [chapter.id for chapter in chapters if chapter.part == part]
         trees.append("\n".join(["```{toctree}", ":hidden:", f":caption: {part}", "", *names, "```"]))
-    trees.append("```{toctree}\n:hidden:\n:caption: The library\n\nreference\n```")
+    trees.append("```{toctree}\n:hidden:\n:caption: Reference\n\nreference\n```")
     return trees
 
 

@@ -14,12 +14,11 @@ GROUPS = {
 
 SETTINGS = {
     "autodoc_preserve_defaults": True,
-    "autodoc_class_signature": "mixed",
+    "autodoc_typehints": "none",  # the whole names of types are wider than a phone
     "default_role": "code",
     "html_domain_indices": False,
-    "napoleon_use_rtype": False,
-    "python_maximum_signature_line_length": 72,
-    "python_use_unqualified_type_names": True,
+    "napoleon_attr_annotations": False,
+    "napoleon_use_ivar": True,  # attributes as a list: entries of their own would fill the contents
 }
 """Sphinx's settings for this page."""
 
