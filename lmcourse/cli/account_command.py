@@ -13,20 +13,19 @@ from rich.markup import escape
 from rich.table import Table
 
 from lmcourse.accounting.accelerators import Accelerator, find_accelerator
-from lmcourse.accounting.activations import predict_saved_bytes
 from lmcourse.accounting.breakdown import Breakdown
-from lmcourse.accounting.parallel import Layout
-from lmcourse.accounting.recipes import find_recipe
-from lmcourse.accounting.workload import (
+from lmcourse.accounting.costs import (
     ModelCost,
     Performance,
     RooflineTiming,
     TrainingRun,
-    Workload,
     account,
     estimate_performance,
     estimate_training_run,
 )
+from lmcourse.accounting.parallel import Layout
+from lmcourse.accounting.recipes import find_recipe
+from lmcourse.accounting.workload import Workload
 from lmcourse.base.errors import CourseError
 from lmcourse.cli.tables import new_table
 from lmcourse.models.config import TransformerConfig
@@ -162,15 +161,7 @@ def norm_bytes(workload: Workload) -> float:
     """Return the bytes that RMSNorms keep for the backward pass on each device; 0 if the model has LayerNorms."""
     if workload.config.block.norm.kind != "rms":
         return 0
-    saved = predict_saved_bytes(
-        workload.config,
-        workload.batch,
-        workload.seq_len,
-        dtype=workload.recipe.dtype,
-        activation_checkpointing=workload.activation_checkpointing,
-        autocast=workload.recipe.autocast,
-    )
-    return saved.parts.get("norms", 0) / workload.layout.tensor
+    return workload.saved_bytes().parts.get("norms", 0) / workload.layout.tensor
 
 
 def _heading(found: Budget) -> str:
