@@ -7,6 +7,6 @@ these names; each is loaded when you first use it.
 
 from lmcourse.base.lazy import lazy_names
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

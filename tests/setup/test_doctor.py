@@ -48,7 +48,7 @@ def test_every_dependency_is_checked_but_no_extra(monkeypatch: pytest.MonkeyPatc
 
 
 def _version(name: str) -> str:
-    return "0.1.0" if name == "lmcourse" else importlib.metadata.version(name)
+    return "1.0.0" if name == "lmcourse" else importlib.metadata.version(name)
 
 
 def test_a_missing_installation_of_the_package_fails(monkeypatch: pytest.MonkeyPatch) -> None:
