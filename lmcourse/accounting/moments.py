@@ -13,7 +13,6 @@ from math import ceil
 from lmcourse.accounting.activations import STATISTIC
 from lmcourse.accounting.breakdown import Breakdown
 from lmcourse.accounting.parameters import count_parameters
-from lmcourse.accounting.recipes import PrecisionRecipe
 from lmcourse.accounting.workload import Workload
 from lmcourse.models.config import TransformerConfig
 from lmcourse.nn.block import LayerConfig
@@ -67,8 +66,7 @@ def step_moments(workload: Workload) -> list[Breakdown[int]]:
     if workload.sharded:
         inner = kept["activations"] - matrix * product * recipe.autocast  # without the copy of the head's matrix
         moments = _sharded(
-            config,
-            recipe,
+            workload,
             freed=stream if recomputes else largest_block,
             loss={**logits, "loss backward": copies},
             head={**logits, "loss backward": after_loss},
@@ -108,7 +106,7 @@ def _block_backward(workload: Workload) -> int:
 
 
 def _sharded(
-    config: TransformerConfig, recipe: PrecisionRecipe, *, freed: int, block: dict[str, int], **others: dict[str, int]
+    workload: Workload, *, freed: int, block: dict[str, int], **others: dict[str, int]
 ) -> list[dict[str, int]]:
     """Return the moments of a step with what is whole for a while: measured with FSDP2, whose rules these are.
 
@@ -117,13 +115,13 @@ def _sharded(
     bytes of its activations; the gradients of the block after it are still being summed, in the gradients' format. So
     the last block and the one before are apart, each with its start and its end.
     """
-    layer, ends = _gathered(config, recipe)
-    summed = ceil(layer / recipe.dtype.itemsize * recipe.gradients)
+    layer, ends = _gathered(workload)
+    summed = ceil(layer / workload.recipe.dtype.itemsize * workload.recipe.gradients)
     gathered = {"loss": 0, "head": ends + layer, "forward": ends + 2 * layer, "embedding": ends}
     moments = [{**others[name], "gathered weights": size} for name, size in gathered.items()]
     moments[-1]["whole gradients"] = summed
-    for done in range(min(2, len(config.layers))):
-        weights = {"gathered weights": ends + layer * (1 + (done + 1 < len(config.layers)))}
+    for done in range(min(2, len(workload.config.layers))):
+        weights = {"gathered weights": ends + layer * (1 + (done + 1 < len(workload.config.layers)))}
         at_end = {"activations": block["activations"] - freed, "head backward": block["head backward"]}
         moments.append({**block, **weights, "whole gradients": done * summed})
         moments.append({**at_end, **weights, "whole gradients": layer + done * summed})
@@ -131,14 +129,15 @@ def _sharded(
     return moments
 
 
-def _gathered(config: TransformerConfig, recipe: PrecisionRecipe) -> tuple[int, int]:
+def _gathered(workload: Workload) -> tuple[int, int]:
     """Return the bytes of the weights of the largest layer, and of all weights outside the layers.
 
     FSDP2 gathers each of the two as a whole, in the format of the weights that the forward pass reads.
     """
+    config = workload.config
 
     def size(*layers: LayerConfig) -> int:
-        return recipe.dtype.itemsize * count_parameters(config.with_(layers=layers)).total
+        return workload.recipe.dtype.itemsize * count_parameters(config.with_(layers=layers)).total
 
     layers = {layer: size(layer, layer) - size(layer) for layer in dict.fromkeys(config.layers)}
     return max(layers.values()), size(*config.layers) - sum(layers[layer] for layer in config.layers)

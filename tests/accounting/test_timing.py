@@ -36,11 +36,6 @@ def clock() -> Clock:
     return Clock()
 
 
-def test_the_clock_measures_the_time_of_a_run(clock: Clock) -> None:
-    watch = make_stopwatch("cpu", clock)
-    assert watch(clock.work(2.5)) == 2.5
-
-
 def test_warm_up_runs_do_not_count(clock: Clock) -> None:
     function = clock.work(100.0, 50.0, 1.0, 2.0, 3.0)
     timing = time_it(function, warmup=2, repeats=3, stopwatch=make_stopwatch("cpu", clock))
