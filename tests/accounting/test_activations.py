@@ -255,16 +255,6 @@ def test_random_models_save_the_predicted_bytes(
     assert list(predicted.parts) == [part for part in PARTS if part in predicted.parts]
 
 
-def test_layers_with_the_same_rotation_share_tables() -> None:
-    """RoPE's two tables are kept once for any number of layers and texts."""
-    config = TINY["llama-7b"]
-    layers = [config.layers[:1] * count for count in (1, 2, 3)]
-    one, two, three = (predict_saved_bytes(config.with_(layers=chosen), 2, 21).total for chosen in layers)
-    assert three - two == two - one
-    tables = 2 * 21 * config.layers[0].attention.head_width(config.d_model) * 4
-    assert predict_block_bytes(config, 2, 21).total == two - one + tables
-
-
 def test_a_small_model_saves_the_bytes_computed_by_hand() -> None:
     """GPT-2's block in fp32 keeps 16 numbers per feature and 1 per score (the weights), plus statistics and a mask.
 
