@@ -141,8 +141,10 @@ def _time(workload: Workload, accelerator: Accelerator, seq_len: int, past: int 
 def estimate_training_run(workload: Workload, accelerator: Accelerator, tokens: int, mfu: float) -> TrainingRun:
     """Estimate a whole training run at a given MFU.
 
-    An MFU that is not between 0 and 1, or a format that the accelerator lacks, raises ValueError.
+    An MFU that is not between 0 and 1, a format that the accelerator lacks, or a model that the devices cannot divide
+    raises ValueError.
     """
+    check_tensor_parallel(workload.config, workload.layout.tensor)
     cluster = Cluster(accelerator, workload.layout.devices, mfu, workload.recipe.matmul_precision)
     per_text = training_flops(workload.config, 1, workload.seq_len).model.total
     flops = per_text * tokens // workload.seq_len
