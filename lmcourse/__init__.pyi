@@ -1,6 +1,6 @@
+from lmcourse.accounting.costs import account as account
 from lmcourse.accounting.recipes import find_recipe as find_recipe
 from lmcourse.accounting.workload import Workload as Workload
-from lmcourse.accounting.workload import account as account
 from lmcourse.base.errors import CourseError as CourseError
 from lmcourse.data.tokenizers import BPETokenizer as BPETokenizer
 from lmcourse.data.tokenizers import ByteTokenizer as ByteTokenizer

@@ -3,6 +3,9 @@ from lmcourse.accounting.accelerators import all_accelerators as all_accelerator
 from lmcourse.accounting.accelerators import find_accelerator as find_accelerator
 from lmcourse.accounting.activations import predict_saved_bytes as predict_saved_bytes
 from lmcourse.accounting.breakdown import Breakdown as Breakdown
+from lmcourse.accounting.costs import account as account
+from lmcourse.accounting.costs import estimate_performance as estimate_performance
+from lmcourse.accounting.costs import estimate_training_run as estimate_training_run
 from lmcourse.accounting.counter import count_flops as count_flops
 from lmcourse.accounting.flops import forward_flops as forward_flops
 from lmcourse.accounting.flops import training_flops as training_flops
@@ -18,6 +21,3 @@ from lmcourse.accounting.parameters import count_parameters as count_parameters
 from lmcourse.accounting.recipes import find_recipe as find_recipe
 from lmcourse.accounting.saved import saved_tensors as saved_tensors
 from lmcourse.accounting.workload import Workload as Workload
-from lmcourse.accounting.workload import account as account
-from lmcourse.accounting.workload import estimate_performance as estimate_performance
-from lmcourse.accounting.workload import estimate_training_run as estimate_training_run

@@ -100,15 +100,15 @@ def _check(
 
 def _body(config: TransformerConfig, work: _Work) -> Breakdown[int]:
     """Return the FLOPs of a decoder or encoder without its head."""
-    d_model, tokens, matrices = config.d_model, work.tokens, config.matrices
+    tokens, matrices = work.tokens, config.matrices
     count = _products("embedding projection", matrices.embedding, tokens)
     for group in matrices.layers:
         attention, qkv, out = group.layer.attention, group.attention[:3], group.attention[3:]
         pairs = work.batch * count_pairs(attention.pattern, work.seq_len, work.past, work.pairs)
         one = (
             _products("attention q, k, v", qkv, tokens)
-            + _attention("attention", attention, d_model, pairs)
-            + _relative_positions(attention, d_model, tokens)
+            + _attention("attention", qkv[0], pairs)
+            + _relative_positions(attention, qkv[0], tokens)
             + _products("attention out", out, tokens)
             + _products("feed-forward", group.feed_forward, tokens)
         )
@@ -124,7 +124,7 @@ def _across(config: TransformerConfig, work: _Work, source: int) -> Breakdown[in
         one = (
             _products("cross-attention q", [q], work.tokens)
             + _products("cross-attention k, v", [] if work.past else [k, v], work.batch * source)
-            + _attention("cross-attention", group.layer.attention, config.d_model, work.tokens * source)
+            + _attention("cross-attention", q, work.tokens * source)
             + _products("cross-attention out", [out], work.tokens)
         )
         count += one * group.times
@@ -142,19 +142,17 @@ def _products(part: str, matrices: Sequence[LinearShape], tokens: int) -> Breakd
     return Breakdown({part: sum(2 * tokens * matrix.weights for matrix in matrices)} if matrices else {})
 
 
-def _attention(name: str, config: AttentionConfig, d_model: int, pairs: int) -> Breakdown[int]:
+def _attention(name: str, q: LinearShape, pairs: int) -> Breakdown[int]:
     """Return the FLOPs of scores and of weighted values for every query head. Shared key heads do not reduce them."""
-    size = 2 * pairs * config.heads * config.head_width(d_model)
+    size = 2 * pairs * q.outputs
     return Breakdown({f"{name} scores": size, f"{name} values": size})
 
 
-def _relative_positions(config: AttentionConfig, d_model: int, tokens: int) -> Breakdown[int]:
+def _relative_positions(config: AttentionConfig, q: LinearShape, tokens: int) -> Breakdown[int]:
     """Return the FLOPs of every query with every vector of Shaw et al. (2018), and the same for values. They do not
     depend on the length of the text, because `RelativePositionVectors` multiplies before it selects the distances."""
-    if config.relative_position_vectors is None:
-        return Breakdown({})
-    vectors = config.relative_position_vectors.count
-    return Breakdown({"relative positions": 2 * tokens * config.heads * config.head_width(d_model) * vectors})
+    vectors = config.relative_position_vectors
+    return Breakdown({} if vectors is None else {"relative positions": 2 * tokens * q.outputs * vectors.count})
 
 
 @cache

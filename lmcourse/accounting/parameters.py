@@ -6,12 +6,12 @@ the tensors of the model itself, for every model of the zoo.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from lmcourse.accounting.breakdown import Breakdown
 from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
-from lmcourse.models.matrices import LinearShape
-from lmcourse.nn.attention import AttentionConfig
+from lmcourse.models.matrices import LayerMatrices, LinearShape
 from lmcourse.nn.block import BlockConfig
 from lmcourse.nn.norm import NormConfig
 from lmcourse.nn.position_bias import RelativePositionBiasConfig
@@ -49,24 +49,26 @@ def _token_embedding(config: TransformerConfig) -> Breakdown[int]:
 
 
 def _without_ends(config: TransformerConfig, *, cross: bool = False) -> Breakdown[int]:
-    """Count all parameters except the token embedding and the head."""
-    matrices = config.matrices
-    rows = config.embedding.max_positions + config.embedding.position_offset if config.embedding.max_positions else 0
-    places = {"positions": rows * config.d_model, "position bias": _position_bias(config)}
-    count = _parameters(matrices.embedding) + _present(places)
-    for group in matrices.layers:
-        layer = _parameters(group.all) + _besides_matrices(group.layer.attention, config, cross)
+    """Count all parameters except the token embedding and the head; `cross`: layers attend to an encoder, too."""
+    embedding, bias = config.embedding, config.position_bias
+    rows = embedding.max_positions + embedding.position_offset if embedding.max_positions else 0
+    # T5's bias has one number per bucket and head, ALiBi's has none.
+    buckets = bias.buckets if isinstance(bias, RelativePositionBiasConfig) else 0
+    ends = {"positions": rows * config.d_model, "position bias": buckets * config.layers[0].attention.heads}
+    count = _parameters(config.matrices.embedding) + _present(ends)
+    for group in config.matrices.layers:
+        layer = _parameters(group.all) + _outside_matrices(group, config, cross)
         if cross:
             layer += Breakdown({f"cross-{part}": size for part, size in _parameters(group.attention)})
         count += layer * group.times
-    outer = [norm for norm in (config.embedding.norm, config.final_norm) if norm is not None]
+    outer = [norm for norm in (embedding.norm, config.final_norm) if norm is not None]
     return count + _present({"norms": sum(_norm(norm, config.d_model) for norm in outer)})
 
 
 def _parameters(matrices: Iterable[LinearShape]) -> Breakdown[int]:
-    sizes: dict[str, int] = {}
+    sizes: Counter[str] = Counter()
     for matrix in matrices:
-        sizes[matrix.part] = sizes.get(matrix.part, 0) + matrix.parameters
+        sizes[matrix.part] += matrix.parameters
     return Breakdown(sizes)
 
 
@@ -75,28 +77,20 @@ def _head(config: TransformerConfig) -> Breakdown[int]:
     return _parameters(config.matrices.head) + Breakdown({"head": -shared})
 
 
-def _besides_matrices(attention: AttentionConfig, config: TransformerConfig, cross: bool) -> Breakdown[int]:
-    """Count the parameters of one layer outside its matrices; `cross`: the layer attends to an encoder, too."""
+def _outside_matrices(group: LayerMatrices, config: TransformerConfig, cross: bool) -> Breakdown[int]:
+    """Count the parameters of one layer outside its matrices: norms, QK norms, Shaw's vectors, value residual."""
+    attention, d_head = group.layer.attention, group.attention[0].outputs // group.layer.attention.heads
     norms = _norms_per_block(config.block, cross) * _norm(config.block.norm, config.d_model)
-    norms += (2 if cross else 1) * _qk_norms(attention, config.d_model)
+    if attention.qk_norm is not None:  # scales shared by all heads, or separate for every feature of every head
+        heads = 2 if attention.qk_norm.over == "head" else attention.heads + attention.key_heads
+        norms += (1 + cross) * heads * _norm(attention.qk_norm.norm, d_head)
+    vectors = attention.relative_position_vectors
     sizes = {
-        "relative positions": _relative_positions(attention, config.d_model),
+        "relative positions": 0 if vectors is None else vectors.count * d_head,
         "value residual": int(attention.value_residual),
         "norms": norms,
     }
     return _present(sizes)
-
-
-def _position_bias(config: TransformerConfig) -> int:
-    """Count the parameters of a position bias: T5's has one number per bucket and head, ALiBi has none."""
-    bias = config.position_bias
-    return bias.buckets * config.layers[0].attention.heads if isinstance(bias, RelativePositionBiasConfig) else 0
-
-
-def _relative_positions(config: AttentionConfig, d_model: int) -> int:
-    """Count Shaw's vectors for the distances −max_distance … max_distance, on keys and perhaps on values."""
-    vectors = config.relative_position_vectors
-    return 0 if vectors is None else vectors.count * config.head_width(d_model)
 
 
 def _norm(config: NormConfig, features: int) -> int:
@@ -104,19 +98,10 @@ def _norm(config: NormConfig, features: int) -> int:
 
 
 def _norms_per_block(config: BlockConfig, cross: bool) -> int:
-    """Count the norms of a block: parallel branches share one or have one each; serial branches have one or two
-    each."""
+    """Count the norms of a block: parallel branches share one or have one each; serial ones have one or two each."""
     if config.branches != "serial":
         return 2 if config.branches == "parallel_two_norms" else 1
-    return (3 if cross else 2) * (2 if config.placement == "double" else 1)
-
-
-def _qk_norms(config: AttentionConfig, d_model: int) -> int:
-    """Count the scales of QK norms: shared by all heads, or separate for every feature of every head."""
-    if config.qk_norm is None:
-        return 0
-    heads = 2 if config.qk_norm.over == "head" else config.heads + config.key_heads
-    return heads * _norm(config.qk_norm.norm, config.head_width(d_model))
+    return (2 + cross) * (2 if config.placement == "double" else 1)
 
 
 def _present(sizes: dict[str, int]) -> Breakdown[int]:

@@ -57,6 +57,11 @@ class PrecisionRecipe:
         return DTYPES[self.weight_precision]
 
     @property
+    def product_bytes(self) -> int:
+        """Bytes per number in matrix products."""
+        return DTYPES[self.matmul_precision].itemsize
+
+    @property
     def trains(self) -> bool:
         """True if this is a recipe for training, that is, it has gradients."""
         return self.gradients > 0

@@ -1,10 +1,9 @@
-"""The command line. `lmcourse lab | doctor | list | status | build | site | grade | feedback | test-checks` are about
-the course, and `account | bench | train | generate | export` are about models.
+"""The command line: commands about the course, from `lmcourse lab` to `test-checks`, and commands about models.
 
-Parse (`parser`), call (`commands`, `model_commands`), print (`tables`). Every command prints text for people or, with
-`--json`, one JSON document for programs. The exit status is 0 for success, 1 if a check fails, 2 with one line on
-stderr for a user's mistake, and 130 after Ctrl-C. Modules are imported when a command needs them, so `lmcourse --help`
-answers at once.
+Parse (`parser`), call (`course_commands`, `grade`, `model_commands`), print (`output`, `tables`). Every command prints
+text for people or, with `--json`, one JSON document for programs. The exit status is 0 for success, 1 if a check fails,
+2 with one line on stderr for a user's mistake, and 130 after Ctrl-C. Modules are imported when a command needs them, so
+`lmcourse --help` answers at once.
 """
 
 from __future__ import annotations

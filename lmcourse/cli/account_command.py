@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from argparse import Namespace
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
@@ -13,20 +13,19 @@ from rich.markup import escape
 from rich.table import Table
 
 from lmcourse.accounting.accelerators import Accelerator, find_accelerator
-from lmcourse.accounting.activations import predict_saved_bytes
 from lmcourse.accounting.breakdown import Breakdown
-from lmcourse.accounting.parallel import Layout
-from lmcourse.accounting.recipes import find_recipe
-from lmcourse.accounting.workload import (
+from lmcourse.accounting.costs import (
     ModelCost,
     Performance,
     RooflineTiming,
     TrainingRun,
-    Workload,
     account,
     estimate_performance,
     estimate_training_run,
 )
+from lmcourse.accounting.parallel import Layout
+from lmcourse.accounting.recipes import find_recipe
+from lmcourse.accounting.workload import Workload
 from lmcourse.base.errors import CourseError
 from lmcourse.cli.tables import new_table
 from lmcourse.models.config import TransformerConfig
@@ -90,7 +89,15 @@ def make_budget(options: Namespace) -> Budget:
             _layout(options),
         )
         budget = Budget(entry.name, workload, options.mfu, account(workload), accelerator, note=entry.note)
-        return budget if accelerator is None else _with_hardware(budget, accelerator, options.tokens)
+        if accelerator is None:
+            return budget
+        performance = estimate_performance(workload, accelerator)
+        run = None
+        if options.tokens is not None:
+            if not workload.recipe.trains or not 1 <= options.tokens < math.inf:
+                raise ValueError("--tokens needs a recipe for training, and must be finite and at least 1")
+            run = estimate_training_run(workload, accelerator, int(options.tokens), options.mfu)
+        return replace(budget, performance=performance, run=run)
     except ValueError as error:
         text = str(error)
         raise CourseError(f"{text[:1].upper()}{text[1:]}.") from None
@@ -106,16 +113,6 @@ def _layout(options: Namespace) -> Layout:
     return Layout(options.gpus // options.tensor_parallel, options.tensor_parallel, zero=options.zero)
 
 
-def _with_hardware(budget: Budget, accelerator: Accelerator, tokens: float | None) -> Budget:
-    workload, performance = budget.workload, estimate_performance(budget.workload, accelerator)
-    run = None
-    if tokens is not None:
-        if not workload.recipe.trains or not 1 <= tokens < math.inf:
-            raise ValueError("--tokens needs a recipe for training, and must be finite and at least 1")
-        run = estimate_training_run(workload, accelerator, int(tokens), budget.mfu)
-    return replace(budget, performance=performance, run=run)
-
-
 def _plain(value: Any) -> Any:
     if isinstance(value, Breakdown):
         return {**value.parts, "total": value.total}
@@ -124,12 +121,8 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def tables(found: Budget) -> list[RenderableType]:
-    """Return all tables, each followed by an empty line."""
-    return [part for table in _tables(found) for part in (table, "")]
-
-
-def _tables(found: Budget) -> Iterable[RenderableType]:
+def tables(found: Budget) -> Iterator[RenderableType]:
+    """Yield all tables and the sentences between them."""
     workload, count = found.workload, found.account
     yield _heading(found)
     yield _parameters(count.parameters, count.matmul_parameters)
@@ -162,15 +155,7 @@ def norm_bytes(workload: Workload) -> float:
     """Return the bytes that RMSNorms keep for the backward pass on each device; 0 if the model has LayerNorms."""
     if workload.config.block.norm.kind != "rms":
         return 0
-    saved = predict_saved_bytes(
-        workload.config,
-        workload.batch,
-        workload.seq_len,
-        dtype=workload.recipe.dtype,
-        activation_checkpointing=workload.activation_checkpointing,
-        autocast=workload.recipe.autocast,
-    )
-    return saved.parts.get("norms", 0) / workload.layout.tensor
+    return workload.saved_bytes().parts.get("norms", 0) / workload.layout.tensor
 
 
 def _heading(found: Budget) -> str:
@@ -218,7 +203,7 @@ def _flops(found: Budget) -> Table:
     table.add_row("total", si(flops.forward.total), si(flops.backward.total), all_again)
     if found.account.optimizer_flops:
         table.add_row("Muon, once a step", si(found.account.optimizer_flops), "", "")
-    tokens = found.workload.batch * found.workload.seq_len
+    tokens = found.workload.tokens
     table.add_row("per token", si(flops.forward.total / tokens), si(flops.backward.total / tokens), "")
     return table
 

@@ -46,7 +46,9 @@ def account(options: Namespace) -> int:
     from lmcourse.cli import account_command
 
     budget = account_command.make_budget(options)
-    show(options, budget.to_json(), lambda _: account_command.tables(budget))
+    show(
+        options, budget.to_json(), lambda _: [part for table in account_command.tables(budget) for part in (table, "")]
+    )
     return 0
 
 

@@ -82,11 +82,6 @@ def test_activation_parts_add_up_to_the_total(width: int, expansion: int) -> Non
     assert parts["norms"] == 2 * p * B * L * S * D
 
 
-def test_both_forms_of_the_rule_agree() -> None:
-    config = gpt(5, 48, 6)
-    assert korthikanti(config, 3, 20) == activation_bytes_by_layer_kind(config, 3, 20).total
-
-
 def test_korthikantis_table_is_matched() -> None:
     (s, b, h, a, L, t) = 2048, 1, 12_288, 96, 96, 8
     sbh, squares = L * s * b * h, 5 * a * s / h

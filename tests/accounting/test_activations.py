@@ -11,8 +11,7 @@ import torch
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from lmcourse.accounting.activations import predict_block_bytes, predict_saved_bytes
-from lmcourse.accounting.layer_activations import PARTS
+from lmcourse.accounting.activations import PARTS, predict_block_bytes, predict_saved_bytes
 from lmcourse.accounting.saved import SavedTensors
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.loss import next_token_loss
@@ -254,16 +253,6 @@ def test_random_models_save_the_predicted_bytes(
     predicted = predict_saved_bytes(config, batch, seq_len, attention=form, autocast=autocast)
     assert_same(predicted.parts, kept, autocast)
     assert list(predicted.parts) == [part for part in PARTS if part in predicted.parts]
-
-
-def test_layers_with_the_same_rotation_share_tables() -> None:
-    """RoPE's two tables are kept once for any number of layers and texts."""
-    config = TINY["llama-7b"]
-    layers = [config.layers[:1] * count for count in (1, 2, 3)]
-    one, two, three = (predict_saved_bytes(config.with_(layers=chosen), 2, 21).total for chosen in layers)
-    assert three - two == two - one
-    tables = 2 * 21 * config.layers[0].attention.head_width(config.d_model) * 4
-    assert predict_block_bytes(config, 2, 21).total == two - one + tables
 
 
 def test_a_small_model_saves_the_bytes_computed_by_hand() -> None:

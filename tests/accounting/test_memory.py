@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from lmcourse.accounting.activations import predict_saved_bytes
+from lmcourse.accounting.activations import ActivationCheckpointing, predict_saved_bytes
 from lmcourse.accounting.kv_cache import cache_bytes
 from lmcourse.accounting.memory import (
     inference_memory,
     largest_batch,
     largest_inference_batch,
     largest_parameters,
+    peak_memory,
     training_memory,
 )
 from lmcourse.accounting.moments import step_moments
 from lmcourse.accounting.parallel import Layout
 from lmcourse.accounting.recipes import RECIPES, find_recipe
+from lmcourse.accounting.workload import Workload
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo import find_model
 
@@ -44,7 +48,7 @@ def test_the_loss_counts_three_fp32_copies_of_the_logits() -> None:
 @pytest.mark.parametrize("name", [name for name, recipe in RECIPES.items() if recipe.trains])
 def test_activations_follow_the_recipes_formats(name: str) -> None:
     recipe = find_recipe(name)
-    moment, *_ = step_moments(MICRO, 2, 16, recipe)
+    moment, *_ = step_moments(Workload(MICRO, 2, 16, recipe))
     saved = predict_saved_bytes(MICRO, 2, 16, dtype=recipe.dtype, autocast=recipe.autocast)
     assert moment["activations"] + moment["logits"] == saved.total
 
@@ -74,7 +78,7 @@ def test_training_copies_key_heads_for_more_devices_than_key_heads() -> None:
 
 def test_largest_inference_batch_fits_and_the_next_does_not() -> None:
     config, room = decoder("llama-3-8b"), 80 * GB
-    batch = largest_inference_batch(config, 8192, room)
+    batch = largest_inference_batch(Workload(config, 1, 8192, find_recipe("mixed")), room)
     assert inference_memory(config, batch, 8192).total <= room < inference_memory(config, batch + 1, 8192).total
 
 
@@ -92,8 +96,8 @@ def test_parallel_layouts_divide_memory() -> None:
     assert (few["gathered weights"], few["whole gradients"]) == (2 * (2 * layer + ends), 2 * 2 * layer)
     assert training_memory(config, 2, 2048, recipe, layout=Layout(data=1, zero=3)) == whole
     room = 80 * GB
-    assert largest_batch(config, 2048, recipe, room) == 0
-    assert largest_batch(config, 2048, recipe, room, layout=Layout(data=8, zero=3)) > 0
+    assert largest_batch(Workload(config, 1, 2048, recipe), room) == 0
+    assert largest_batch(Workload(config, 1, 2048, recipe, layout=Layout(data=8, zero=3)), room) > 0
 
 
 @pytest.mark.parametrize(
@@ -111,23 +115,16 @@ def test_largest_parameters_ignores_activations(memory: int, recipe: str, parame
 
 @pytest.mark.parametrize("activation_checkpointing", ["nothing", "blocks"])
 @pytest.mark.parametrize("recipe", ["fp32", "mixed", "autocast"])
-def test_largest_batch_fits_and_the_next_does_not(activation_checkpointing: str, recipe: str) -> None:
-    config, room = decoder("gpt-2"), 16 * GB
-
-    def size(batch: int) -> int:
-        return training_memory(
-            config, batch, 512, find_recipe(recipe), activation_checkpointing=activation_checkpointing
-        ).total  # type: ignore[arg-type]
-
-    batch = largest_batch(config, 512, find_recipe(recipe), room, activation_checkpointing=activation_checkpointing)  # type: ignore[arg-type]
-    assert size(batch) <= room < size(batch + 1)
-    for whole in (1, batch):  # the limit is exactly the needed size
-        exact = size(whole)
-        assert (
-            largest_batch(config, 512, find_recipe(recipe), exact, activation_checkpointing=activation_checkpointing)
-            == whole
-        )  # type: ignore[arg-type]
-    assert largest_batch(config, 512, find_recipe(recipe), GB) == 0
+def test_largest_batch_fits_and_the_next_does_not(
+    activation_checkpointing: ActivationCheckpointing, recipe: str
+) -> None:
+    workload = Workload(decoder("gpt-2"), 1, 512, find_recipe(recipe), activation_checkpointing)
+    batch = largest_batch(workload, 16 * GB)
+    needed, too_much = (peak_memory(replace(workload, batch=size)).total for size in (batch, batch + 1))
+    assert needed <= 16 * GB < too_much
+    assert largest_batch(workload, needed) == batch  # the limit is exactly the needed size
+    assert largest_batch(workload, peak_memory(workload).total) == 1
+    assert largest_batch(workload, GB) == 0
 
 
 def test_invalid_arguments_are_rejected() -> None:

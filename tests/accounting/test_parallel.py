@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from lmcourse.accounting.activation_rules import korthikanti
 from lmcourse.accounting.parallel import (
     SCHEDULES,
     Layout,
@@ -42,12 +41,10 @@ def test_zero_memory_matches_the_paper(stage: ZeroStage, gigabytes: float) -> No
     assert round(memory.total / 1e9, 1) == gigabytes
 
 
-@pytest.mark.parametrize(("devices", "trillion"), [(1024, 1.0)])
-def test_a_trillion_parameters_take_the_published_memory(devices: int, trillion: float) -> None:
+def test_a_trillion_parameters_take_the_published_memory() -> None:
     """Rajbhandari et al. (2020), table 1: stage 3 takes 15.6 GB each on 1024 devices; stage 1 over 4 TB."""
-    parameters = int(trillion * 1e12)
-    assert round(state_memory(parameters, MIXED, Layout(devices, zero=3)).total / 1e9, 1) == 15.6
-    assert round(state_memory(parameters, MIXED, Layout(devices, zero=1)).total / 1e9) == 4012
+    assert round(state_memory(10**12, MIXED, Layout(1024, zero=3)).total / 1e9, 1) == 15.6
+    assert round(state_memory(10**12, MIXED, Layout(1024, zero=1)).total / 1e9) == 4012
 
 
 def test_tensor_and_pipeline_divide_everything() -> None:
@@ -61,11 +58,6 @@ def test_tensor_and_pipeline_divide_everything() -> None:
 def test_tensor_parallel_gpt_3_takes_an_eighth_per_device() -> None:
     states = state_memory(174_588_641_280, find_recipe("mixed"), Layout(tensor=8))
     assert 364.5 < states.total / GIB < 366
-    config = decoder("gpt-3")
-    per_token = [korthikanti(config, 1, seq_len, tensor=8) / seq_len / GIB for seq_len in (1000, 2000)]
-    slope = (per_token[1] - per_token[0]) / 1000
-    assert f"{slope:.2e}" == "5.36e-06"
-    assert f"{per_token[0] - 1000 * slope:.2e}" == "1.43e-02"
 
 
 class Ring:
@@ -105,11 +97,6 @@ def test_a_ring_sends_the_bytes_of_the_formulas(devices: int) -> None:
     assert results == [[sum(column) for column in zip(*vectors, strict=True)]] * devices
     assert ring.sent == [all_reduce_bytes(devices, devices)] * devices
     assert ring.sent == [2 * all_gather_bytes(devices, devices)] * devices
-
-
-@pytest.mark.parametrize(("devices", "ring"), [(2, 1.0), (8, 1.75), (64, 1.97)])
-def test_ring_traffic_is_bounded(devices: int, ring: float) -> None:
-    assert round(all_reduce_bytes(1, devices), 2) == ring
 
 
 @pytest.mark.parametrize(("stage", "times"), [(0, 2), (1, 2), (2, 2), (3, 3)])

@@ -12,10 +12,11 @@ from torch.optim import SGD, AdamW, Optimizer
 from torch.utils.flop_counter import FlopCounterMode
 
 from lmcourse.accounting.breakdown import Breakdown
+from lmcourse.accounting.costs import account
 from lmcourse.accounting.flops import muon_flops
 from lmcourse.accounting.parameters import block_weights, count_parameters
 from lmcourse.accounting.recipes import RECIPES, find_recipe
-from lmcourse.accounting.workload import Workload, account
+from lmcourse.accounting.workload import Workload
 from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import find_model

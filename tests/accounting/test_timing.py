@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -34,11 +34,6 @@ class Clock:
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
-
-
-def test_the_clock_measures_the_time_of_a_run(clock: Clock) -> None:
-    watch = make_stopwatch("cpu", clock)
-    assert watch(clock.work(2.5)) == 2.5
 
 
 def test_warm_up_runs_do_not_count(clock: Clock) -> None:
@@ -82,33 +77,22 @@ def test_statistics_match_numpy(seconds: tuple[float, ...]) -> None:
     assert (timing.fastest, timing.count) == (min(seconds), len(seconds))
 
 
-@pytest.fixture
-def collector() -> Iterator[None]:
-    gc.enable()
-    yield
-    gc.enable()
+@pytest.mark.parametrize("before", [True, False])
+def test_garbage_collection_is_off_while_timing(before: bool, request: pytest.FixtureRequest) -> None:
+    request.addfinalizer(gc.enable)
+    collects: list[bool] = []
 
-
-def test_garbage_collection_is_off_while_timing(collector: None) -> None:
-    seen: list[bool] = []
-    time_it(lambda: seen.append(gc.isenabled()), warmup=1, repeats=2)
-    assert seen == [False] * 3
-    assert gc.isenabled()
-
-
-def test_garbage_collection_stays_off_if_it_was_off(collector: None) -> None:
-    gc.disable()
-    time_it(lambda: None, repeats=1)
-    assert not gc.isenabled()
-
-
-def test_an_error_switches_garbage_collection_on_again(collector: None) -> None:
     def fail() -> None:
+        collects.append(gc.isenabled())
         raise RuntimeError("no")
 
+    if not before:
+        gc.disable()
+    time_it(lambda: collects.append(gc.isenabled()), warmup=1, repeats=2)
     with pytest.raises(RuntimeError, match="no"):
         time_it(fail)
-    assert gc.isenabled()
+    assert collects == [False] * 4
+    assert gc.isenabled() is before
 
 
 @pytest.mark.parametrize(("warmup", "repeats"), [(-1, 1), (0, 0)])

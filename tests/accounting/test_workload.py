@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from lmcourse.accounting.accelerators import find_accelerator
+from lmcourse.accounting.costs import account, estimate_performance, estimate_training_run
 from lmcourse.accounting.flops import training_flops
 from lmcourse.accounting.kv_cache import cache_bytes
 from lmcourse.accounting.latency import forward_operations, roofline_seconds
@@ -17,7 +18,7 @@ from lmcourse.accounting.memory import training_memory
 from lmcourse.accounting.mfu import Cluster
 from lmcourse.accounting.parallel import Layout, all_reduce_bytes
 from lmcourse.accounting.recipes import RECIPES, find_recipe
-from lmcourse.accounting.workload import Workload, account, estimate_performance, estimate_training_run
+from lmcourse.accounting.workload import Workload
 from lmcourse.cli import main
 from lmcourse.cli.account_command import gib, si
 from lmcourse.models.config import TransformerConfig
@@ -201,8 +202,10 @@ def test_a_mistake_is_reported_in_one_line(words: list[str], told: str, capsys: 
 def test_tensor_parallelism_copies_key_heads_but_never_splits_one() -> None:
     """With 16 devices, each of 8 key heads is on two devices, as in inference servers; 3 devices are impossible."""
     account(Workload(LLAMA, 1, 128, MIXED, layout=Layout(tensor=16)))
-    with pytest.raises(ValueError, match="8 key heads, which 12 devices cannot divide evenly"):
-        Workload(decoder("llama-3.2-3b"), 1, 128, MIXED, layout=Layout(tensor=12))
+    impossible = Workload(decoder("llama-3.2-3b"), 1, 128, MIXED, layout=Layout(tensor=12))
+    for estimate in (account, lambda work: estimate_training_run(work, H100, 10**9, 0.4)):
+        with pytest.raises(ValueError, match="8 key heads, which 12 devices cannot divide evenly"):
+            estimate(impossible)
 
 
 def test_units_are_formatted() -> None:

@@ -126,14 +126,6 @@ def test_module_accepts_the_same_flags(course: Path, corpus: Path, tmp_path: Pat
     assert (run.returncode, run.stdout, run.stderr) == (2, "", "lmcourse: steps must be at least 1, not 0\n")
 
 
-@pytest.mark.parametrize("name", ["train", "generate"])
-def test_help_prints_the_usage_of_the_command(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stop:
-        main([name, "--help"])
-    assert stop.value.code == 0
-    assert f"usage: lmcourse {name}" in capsys.readouterr().out
-
-
 def test_settings_in_a_file_equal_flags(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Flags override the file."""
     file = tmp_path / "run.toml"

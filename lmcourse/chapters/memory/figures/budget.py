@@ -7,9 +7,10 @@ from matplotlib.figure import Figure
 
 from lmcourse.accounting.accelerators import find_accelerator
 from lmcourse.accounting.activations import ActivationCheckpointing, Form
-from lmcourse.accounting.memory import largest_batch, training_memory
+from lmcourse.accounting.memory import largest_batch, peak_memory
 from lmcourse.accounting.parallel import Layout, ZeroStage
 from lmcourse.accounting.recipes import find_recipe
+from lmcourse.accounting.workload import Workload
 from lmcourse.base.units import GIB
 from lmcourse.chapters.memory.figures.states import STATE_COLOURS
 from lmcourse.models.zoo import find_model
@@ -63,7 +64,7 @@ def memory_budget(
 
     Raises:
         CourseError: there is no such model or card.
-        ValueError: `training_memory` rejects the arguments, or `accumulate` is below 1.
+        ValueError: `peak_memory` rejects the arguments, or `accumulate` is below 1.
     """
     if accumulate < 1:
         raise ValueError(f"accumulate must be at least 1 batch, not {accumulate}")
@@ -72,15 +73,8 @@ def memory_budget(
     activation_checkpointing: ActivationCheckpointing = "blocks" if recompute_blocks else "nothing"
     attention: Form = "fused" if fused_attention else "readable"
     layout = Layout(data=copies, tensor=devices, zero=zero)
-    memory = training_memory(
-        config,
-        batch,
-        length,
-        recipe,
-        activation_checkpointing=activation_checkpointing,
-        attention=attention,
-        layout=layout,
-    )
+    workload = Workload(config, batch, length, recipe, activation_checkpointing, layout, attention)
+    memory = peak_memory(workload)
     room, needed = accelerator.memory / GIB, memory.total / GIB
     figure = new_figure(8.0, 3.6)
     verdict = "fits" if needed <= room else "does not fit"
@@ -89,10 +83,7 @@ def memory_budget(
     _stack(axes, {part: size / GIB for part, size in memory}, room)
     caption = "The card's own needs, a few GiB for kernels and gaps between tensors, come on top."
     if fused_attention:
-        most = largest_batch(
-            config, length, recipe, accelerator.memory, activation_checkpointing=activation_checkpointing, layout=layout
-        )
-        caption = f"The largest batch that fits: {most:,}. {caption}"
+        caption = f"The largest batch that fits: {largest_batch(workload, accelerator.memory):,}. {caption}"
     if copies * accumulate > 1:
         caption += f" A step reads {copies * accumulate * batch:,} texts."
     if config.context is not None and length > config.context:

@@ -12,6 +12,7 @@ from lmcourse.accounting.activations import predict_block_bytes
 from lmcourse.accounting.moments import step_moments
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.recipes import find_recipe
+from lmcourse.accounting.workload import Workload
 from lmcourse.base.units import GIB
 from lmcourse.chapters.memory.figures.budget import COLOURS as COLOURS_OF_THE_BUDGET
 from lmcourse.models.zoo import find_model
@@ -52,9 +53,7 @@ def memory_timeline(
         ValueError: `step_moments` rejects the arguments.
     """
     config, recipe = find_model(model).decoder, find_recipe("mixed")
-    at_the_loss = step_moments(
-        config, batch, length, recipe, activation_checkpointing="blocks" if recompute_blocks else "nothing"
-    )[0]
+    at_the_loss, *_ = step_moments(Workload(config, batch, length, recipe, "blocks" if recompute_blocks else "nothing"))
     states = recipe.memory(count_parameters(config).total)
     sizes = {part: size / GIB for part, size in (*states, *at_the_loss)}
     sizes["recomputed block"] = predict_block_bytes(config, batch, length, layer=0, dtype=recipe.dtype).total / GIB
