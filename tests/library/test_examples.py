@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import lmcourse
+from lmcourse.site.reference import GROUPS
 
 NAMES = {name: getattr(lmcourse, name) for name in lmcourse.__all__}
 
@@ -21,3 +22,7 @@ def test_the_example_of_a_public_name_prints_what_it_says(name: str, capsys: pyt
     assert example.examples
     failed, _ = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(example)
     assert not failed, capsys.readouterr().out
+
+
+def test_the_reference_page_shows_every_public_name() -> None:
+    assert sorted(" ".join(GROUPS.values()).split()) == sorted(NAMES)
