@@ -36,7 +36,7 @@ features_kept = Exercise(
     difficulty=2,
     reference=_kept,
     cases=[
-        case("each has its own number", _columns([1.0, 0.0], [0.0, 0.8])),
+        case("each has its own number", _columns([0.4, 0.4], [-0.6, 0.6])),
         case("an opposite pair", _columns([1.0, 0.0], [-1.0, 0.0], [0.0, 0.9])),
         case("one of length ½ is not kept, and still in the way", _columns([0.9, 0.0], [0.5, 0.0], [0.2, 0.8])),
         _drawn("five features in three numbers", Random(1), 3, 5),
@@ -75,6 +75,10 @@ features_kept.slips(
     column_by_column,
     {
         "if lengths[i] > 0.5 → if lengths[i] ** 2 > 0.5": "You compare the square of the length with ½.",
+        "if lengths[i] > 0.5 → if weights[:, i].abs().max() > 0.5": "You compare the largest number of a feature with "
+        "½. Compare its length.",
+        "    return shares →     return dict(enumerate(shares.values()))": "You number the kept features anew. Each one "
+        "keeps the number of its column.",
         "        if lengths[i] > 0.5: →         if True:": "You count every feature. Kept are those longer than ½.",
         "weights[:, i] / lengths[i] → weights[:, i]": "Your direction has not the length 1: divide w by |w|.",
         "(direction @ weights).square().sum() → ((direction @ weights).square().sum() - lengths[i] ** 2)": "You leave "
