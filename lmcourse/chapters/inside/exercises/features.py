@@ -77,8 +77,8 @@ features_kept.slips(
         "if lengths[i] > 0.5 → if lengths[i] ** 2 > 0.5": "You compare the square of the length with ½.",
         "if lengths[i] > 0.5 → if weights[:, i].abs().max() > 0.5": "You compare the largest number of a feature with "
         "½. Compare its length.",
-        "    return shares →     return dict(enumerate(shares.values()))": "You number the kept features anew. Each one "
-        "keeps the number of its column.",
+        "    return shares →     return dict(enumerate(shares.values()))": "You number the kept features anew. Each "
+        "one keeps the number of its column.",
         "        if lengths[i] > 0.5: →         if True:": "You count every feature. Kept are those longer than ½.",
         "weights[:, i] / lengths[i] → weights[:, i]": "Your direction has not the length 1: divide w by |w|.",
         "(direction @ weights).square().sum() → ((direction @ weights).square().sum() - lengths[i] ** 2)": "You leave "
