@@ -25,7 +25,7 @@ KEPT, PRICE = "odds kept", "price"
 
 def gradients_along_the_way(odds: Any, means: Any) -> Any:
     scores = {place: torch.zeros(len(mean)) for place, mean in means.items()}
-    for a in torch.linspace(0.05, 0.95, 10).tolist():
+    for a in (0.1, 0.3, 0.5, 0.7, 0.9):
         on = {place: torch.full((len(mean),), a, requires_grad=True) for place, mean in means.items()}
 
         def change(kind: str, layer: int, values: Tensor, on: Any = on) -> Tensor:
@@ -36,7 +36,7 @@ def gradients_along_the_way(odds: Any, means: Any) -> Any:
 
         gradients = torch.autograd.grad(odds(change).mean(), list(on.values()))
         for place, gradient in zip(on, gradients, strict=True):
-            scores[place] += gradient / 10
+            scores[place] += gradient
 
     prices = {"heads": 16, "units": 1}
     parts = [(kind, layer, number) for kind, layer in means for number in range(len(means[kind, layer]))]
@@ -98,14 +98,6 @@ circuit = Exercise(
 )
 
 circuit.idea(5)(gradients_along_the_way)
-_WAY = "torch.linspace(0.05, 0.95, 10)"
-circuit.edited_ideas(
-    gradients_along_the_way,
-    {
-        "one gradient, with everything on": (1, f"{_WAY} → torch.ones(1)"),
-        "one gradient, at 0.7": (2, f"{_WAY} → torch.full((1,), 0.7)"),
-    },
-)
 
 
 @circuit.idea(1)
@@ -115,6 +107,13 @@ def everything(odds: Any, means: Any) -> Any:
     return heads, units
 
 
+circuit.edited_ideas(
+    gradients_along_the_way,
+    {
+        "one gradient, with everything on": (1, "(0.1, 0.3, 0.5, 0.7, 0.9) → (1.0,)"),
+        "one gradient, at 0.7": (2, "(0.1, 0.3, 0.5, 0.7, 0.9) → (0.7,)"),
+    },
+)
 circuit.slips(
     everything,
     {
@@ -129,7 +128,7 @@ circuit.slips(
 circuit.slips(
     gradients_along_the_way,
     {
-        "part[1:] for part in parts[:count] → part[1:] for part in parts[count:] || gradient / 10 → -gradient / 10 ;; "
+        "part[1:] for part in parts[:count] → part[1:] for part in parts[count:] || += gradient → -= gradient ;; "
         "while count - low > 1: → while False: ;; low, count = 20, len(parts) → low, count = 20, 120": SPARED,
     },
 )
