@@ -36,10 +36,10 @@ features_kept = Exercise(
     difficulty=2,
     reference=_kept,
     cases=[
-        case("each has its own number", _columns([0.4, 0.4], [-0.6, 0.6])),
+        case("each has its own number", _columns([1.0, 0.0], [0.0, 0.8])),
         case("an opposite pair", _columns([1.0, 0.0], [-1.0, 0.0], [0.0, 0.9])),
         case("one of length ½ is not kept, and still in the way", _columns([0.9, 0.0], [0.5, 0.0], [0.2, 0.8])),
-        _drawn("five features in three numbers", Random(1), 3, 5),
+        _drawn("five features in three numbers", Random(429), 3, 5),
         case("none is kept", _columns([0.1, 0.2], [0.3, 0.0])),
     ],
     hidden_cases=lambda random: [
@@ -87,6 +87,8 @@ features_kept.slips(
         " divide all columns by their lengths. Only the feature's own direction has length 1.",
         "(direction @ weights).square().sum() → (direction @ weights).sum() ** 2": "You square the sum. Square the "
         "products first: opposite features would cancel.",
+        "(direction @ weights).square().sum() → (direction @ weights).square().mean()": "You take the mean of the "
+        "squares. Add them up.",
         "(direction @ weights).square().sum() → (direction @ weights).abs().sum()": "You add absolute values. The "
         "products are squared.",
         "lengths[i] ** 2 / → lengths[i] /": "You divide |w|. The share is |w|² divided by the sum.",

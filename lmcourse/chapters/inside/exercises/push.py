@@ -119,6 +119,8 @@ erase.slips(
         "go. Subtract it from the stream.",
         "return stream - (stream - centre) → return (stream - centre) - (stream - centre)": "The centre is missing "
         "from what you return. Move back what you moved.",
+        "centre = means.mean(dim=0) → centre = means.sum(dim=0)": "You add the class means up. The centre is "
+        "their mean.",
         "centre = means.mean(dim=0) → centre = stream.mean(dim=0)": "You take the mean of the stream for the centre. "
         "It is the mean of the class means.",
         "return stream - (stream - centre) @ q.T @ q → return centre + 0 * stream": "You put the centre in the place "
@@ -220,8 +222,8 @@ steer.slips(
         " give the push the length `a`. Add `a` times the difference as it is.",
         "a * (means[other] - means[hero]) → a * means[other]": "You add the other hero, and do not take this one away: "
         "subtract means[hero].",
-        "a * (means[other] - means[hero]) → a * means[other] - means[hero]": "`a` multiplies one of the two means "
-        "only. It multiplies their difference.",
+        "a * (means[other] - means[hero]) → a * means[other] - means[hero] || a * (means[other] - means[hero]) → "
+        "means[other] - a * means[hero]": "`a` multiplies one of the two means only. It multiplies their difference.",
         "stream + where[..., None] * push[:, None] → stream + push[:, None]": "You push every word. Only the words "
         "where `where` is True.",
         "stream + where[..., None] * push[:, None] → stream + ~where[..., None] * push[:, None]": "You push the words "

@@ -139,6 +139,8 @@ restore_stream.slips(
         "by the gap, the odds of `clean` − the odds of `other`.",
         "(run(other, put) - low) / (high - low) → (run(other, put) - low) / high": "You divide by the odds of `clean`. "
         "Divide by what there is to restore: the odds of `clean` − the odds of `other`.",
+        "(run(other, put) - low) / (high - low) → (run(other, put) - low) / low": "You divide by the odds of `other`. "
+        "Divide by what there is to restore: the odds of `clean` − the odds of `other`.",
         "(run(other, put) - low) / (high - low) → run(other, put) / high": "You compare with zero. The share is "
         "counted from the odds of `other`, which are far from zero.",
         "(run(other, put) - low) / (high - low) → (high - run(other, put)) / (high - low)": "That is the share which "
