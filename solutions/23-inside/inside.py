@@ -61,7 +61,7 @@ for name, model in models.items():
 explore(figures.odds_along, paragraph=(0, 5), seed=[0, 1])
 
 # %% [markdown]
-# Odds of 8 are $e^8$, 3,000 to 1. (Block E of Further trains a model of your own.)
+# Strictly, these are *log*-odds: 8 means $e^8$ to 1, or 3,000 to 1. (Block E of Further trains a model of your own.)
 #
 # ## 2 · Cut a head
 #
