@@ -61,7 +61,7 @@ for name, model in models.items():
 explore(figures.odds_along, paragraph=(0, 5), seed=[0, 1])
 
 # %% [markdown]
-# Odds of 8 are $e^8$, 3,000 to 1. (Block E of Further trains a model of your own.)
+# Strictly, these are *log*-odds: 8 means $e^8$ to 1, or 3,000 to 1. (Block E of Further trains a model of your own.)
 #
 # ## 2 · Cut a head
 #
@@ -399,7 +399,7 @@ with your("steer"):
 #
 # Return two lists of pairs (layer, number), both counted from 0: the heads and the units that stay. The course measures what they keep of the odds **on 400 new paragraphs**, in two models; the worse of the two counts, and the mean of both prices. Other models come in grading, so look for the parts, do not write them down. Your search may read 10,000 texts per model: `odds(change)` reads 256.
 #
-# Keep at least 0.9 of the odds. That earns 1 point; a price of at most 340 earns 2, 270 earns 3, and **185, the finish line, all 5.**
+# Keep at least 0.9 of the odds. That earns 1 point; a price of at most 340 earns 2, 270 earns 3, and **200, the finish line, all 5.**
 
 
 # %% exercise="circuit"
@@ -419,7 +419,7 @@ def circuit(
         return change
 
     scores = dict.fromkeys(means, 0.0)
-    for a in torch.linspace(0.1, 1, 10):
+    for a in (0.1, 0.3, 0.5, 0.7, 0.9):
         amounts = {place: (a * torch.ones(len(mean))).requires_grad_() for place, mean in means.items()}
         gradients = torch.autograd.grad(odds(mixed(amounts)).mean(), [*amounts.values()])
         scores = {place: scores[place] + gradient for place, gradient in zip(amounts, gradients, strict=True)}
@@ -434,7 +434,7 @@ def circuit(
             on = {place: torch.zeros(len(mean)) for place, mean in means.items()}
             for _, place, at in parts[:middle]:
                 on[place][at] = 1
-            if odds(mixed(on)).mean() >= 0.93 * whole:
+            if odds(mixed(on)).mean() >= 0.95 * whole:
                 count = middle
             else:
                 few = middle
@@ -464,7 +464,7 @@ figures.circuit_parts(circuits)
 #
 # <details><summary>Afterwards: how others did it</summary>
 #
-# One gradient, taken while everything is on, misleads: the parts in its order need a price of 384 and 362, because parts stand in for each other. What works: mix every part with its mean, and take the gradient at several amounts on the way from nothing to everything (*integrated gradients*; Sundararajan et al., 2017). That gave prices of 168, 190, 120 and 159 with seeds 0 to 3. Learned amounts, with the price as a penalty, gave 114, 113, 69 and 107.
+# One gradient, taken while everything is on, misleads: the parts in its order need a price of 383 and 359, because parts stand in for each other. What works: mix every part with its mean, and take the gradient at several amounts on the way from nothing to everything (*integrated gradients*; Sundararajan et al., 2017). That gave prices of 181, 183, 201 and 175 with seeds 0 to 3, and kept at least 0.93 on new paragraphs. One gradient half way, at 0.5, even gave 208, 151, 146 and 117. Learned amounts, with the price as a penalty, gave 114, 113, 69 and 107, with less room.
 #
 # With seed 0 layer 1 head 0 always stays, with seed 1 layer 0 head 3 and layer 1 heads 1 and 2: the heads of section 2.
 #

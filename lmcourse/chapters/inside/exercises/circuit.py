@@ -25,7 +25,7 @@ KEPT, PRICE = "odds kept", "price"
 
 def gradients_along_the_way(odds: Any, means: Any) -> Any:
     scores = {place: torch.zeros(len(mean)) for place, mean in means.items()}
-    for a in torch.linspace(0.1, 1.0, 10).tolist():
+    for a in (0.1, 0.3, 0.5, 0.7, 0.9):
         on = {place: torch.full((len(mean),), a, requires_grad=True) for place, mean in means.items()}
 
         def change(kind: str, layer: int, values: Tensor, on: Any = on) -> Tensor:
@@ -36,7 +36,7 @@ def gradients_along_the_way(odds: Any, means: Any) -> Any:
 
         gradients = torch.autograd.grad(odds(change).mean(), list(on.values()))
         for place, gradient in zip(on, gradients, strict=True):
-            scores[place] += gradient / 10
+            scores[place] += gradient
 
     prices = {"heads": 16, "units": 1}
     parts = [(kind, layer, number) for kind, layer in means for number in range(len(means[kind, layer]))]
@@ -53,7 +53,7 @@ def gradients_along_the_way(odds: Any, means: Any) -> Any:
 
     low, count = 20, len(parts)
     with torch.no_grad():
-        enough = 0.93 * odds().mean()
+        enough = 0.95 * odds().mean()
         while count - low > 1:
             middle = (low + count) // 2
             if odds(keeping({*parts[:middle]})).mean() < enough:
@@ -74,7 +74,7 @@ circuit = Exercise(
     hidden_cases=lambda _: [case("seeds 2 and 3", seeds=[2, 3])],
     hints=[
         "Give each part a score, divide it by the part's price, and keep the best ones until 0.9 of the odds are "
-        "there on your own texts. Leave room: on new texts it is a little less.",
+        "there on your own texts. Leave room: on new texts it is up to 0.03 less.",
         "What would the odds lose without a part? One backward pass estimates it for all parts at once: the gradient "
         "times (value − mean). But that is the slope while all parts are on, and parts stand in for each other.",
         "Replace every part by mean + a · (value − mean), with one a for each part. You may take the gradient by a at "
@@ -87,71 +87,17 @@ circuit = Exercise(
             "everything": {KEPT: 1.0, PRICE: 384},
             "all heads, 200 units at random (mean of ten)": {KEPT: 0.83, PRICE: 328},
         },
-        finish={KEPT: 0.9, PRICE: 185},
+        finish={KEPT: 0.9, PRICE: 200},
         bands=[
             Band(1, at_least={KEPT: 0.9}),
             Band(1, at_least={KEPT: 0.9}, at_most={PRICE: 340}),
             Band(1, at_least={KEPT: 0.9}, at_most={PRICE: 270}),
-            Band(2, at_least={KEPT: 0.9}, at_most={PRICE: 185}),
+            Band(2, at_least={KEPT: 0.9}, at_most={PRICE: 200}),
         ],
     ),
 )
 
 circuit.idea(5)(gradients_along_the_way)
-
-
-@circuit.idea(5)
-def learned_gates(odds: Any, means: Any) -> Any:
-    gates = {place: torch.full((len(mean),), 2.0, requires_grad=True) for place, mean in means.items()}
-    optimizer = torch.optim.Adam(list(gates.values()), lr=0.15)
-    drawn = torch.Generator().manual_seed(0)
-
-    def change(kind: str, layer: int, values: Tensor) -> Tensor:
-        gate = torch.sigmoid(gates[kind, layer])
-        if kind == "heads":
-            mean = means[kind, layer][:, None]
-            return mean + gate[:, None, None] * (values - mean)
-        return means[kind, layer] + gate * (values - means[kind, layer])
-
-    with torch.no_grad():
-        whole = odds().mean()
-    for _ in range(150):
-        rows = torch.randint(len(odds), (48,), generator=drawn)
-        kept = odds(change, rows).mean() / whole
-        paid = sum(torch.sigmoid(gate).sum() * (16 if place[0] == "heads" else 1) for place, gate in gates.items())
-        loss = 10 * torch.relu(0.97 - kept) + paid / 384
-        optimizer.zero_grad()
-        torch.autograd.backward(loss)
-        optimizer.step()
-
-    def chosen(limit: float) -> Any:
-        return {place: (gate.detach() > limit).nonzero()[:, 0].tolist() for place, gate in gates.items()}
-
-    def odds_kept(limit: float) -> float:
-        numbers = chosen(limit)
-
-        def cut(kind: str, layer: int, values: Tensor) -> Tensor:
-            result = means[kind, layer].clone()
-            result = result[:, None].expand_as(values).clone() if kind == "heads" else result.expand_as(values).clone()
-            for number in numbers[kind, layer]:
-                at = (slice(None), number) if kind == "heads" else (..., number)
-                result[at] = values[at]
-            return result
-
-        with torch.no_grad():
-            return float(odds(cut).mean() / whole)
-
-    limits = torch.cat([gate.detach() for gate in gates.values()]).sort().values.tolist()
-    low, high = 0, len(limits)  # the limit at `low` keeps enough
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if odds_kept(limits[middle]) >= 0.93 else (low, middle)
-    limit = limits[low]
-    numbers = chosen(limit)
-    return (
-        [(layer, number) for layer in range(2) for number in numbers["heads", layer]],
-        [(layer, number) for layer in range(2) for number in numbers["units", layer]],
-    )
 
 
 @circuit.idea(1)
@@ -161,6 +107,13 @@ def everything(odds: Any, means: Any) -> Any:
     return heads, units
 
 
+circuit.edited_ideas(
+    gradients_along_the_way,
+    {
+        "one gradient, with everything on": (1, "(0.1, 0.3, 0.5, 0.7, 0.9) → (1.0,)"),
+        "one gradient, at 0.7": (2, "(0.1, 0.3, 0.5, 0.7, 0.9) → (0.7,)"),
+    },
+)
 circuit.slips(
     everything,
     {
@@ -175,7 +128,7 @@ circuit.slips(
 circuit.slips(
     gradients_along_the_way,
     {
-        "part[1:] for part in parts[:count] → part[1:] for part in parts[count:] || gradient / 10 → -gradient / 10 ;; "
+        "part[1:] for part in parts[:count] → part[1:] for part in parts[count:] || += gradient → -= gradient ;; "
         "while count - low > 1: → while False: ;; low, count = 20, len(parts) → low, count = 20, 120": SPARED,
     },
 )

@@ -39,7 +39,7 @@ features_kept = Exercise(
         case("each has its own number", _columns([1.0, 0.0], [0.0, 0.8])),
         case("an opposite pair", _columns([1.0, 0.0], [-1.0, 0.0], [0.0, 0.9])),
         case("one of length ½ is not kept, and still in the way", _columns([0.9, 0.0], [0.5, 0.0], [0.2, 0.8])),
-        _drawn("five features in three numbers", Random(1), 3, 5),
+        _drawn("five features in three numbers", Random(429), 3, 5),
         case("none is kept", _columns([0.1, 0.2], [0.3, 0.0])),
     ],
     hidden_cases=lambda random: [
@@ -75,6 +75,10 @@ features_kept.slips(
     column_by_column,
     {
         "if lengths[i] > 0.5 → if lengths[i] ** 2 > 0.5": "You compare the square of the length with ½.",
+        "if lengths[i] > 0.5 → if weights[:, i].abs().max() > 0.5": "You compare the largest number of a feature with "
+        "½. Compare its length.",
+        "    return shares →     return dict(enumerate(shares.values()))": "You number the kept features anew. Each "
+        "one keeps the number of its column.",
         "        if lengths[i] > 0.5: →         if True:": "You count every feature. Kept are those longer than ½.",
         "weights[:, i] / lengths[i] → weights[:, i]": "Your direction has not the length 1: divide w by |w|.",
         "(direction @ weights).square().sum() → ((direction @ weights).square().sum() - lengths[i] ** 2)": "You leave "
@@ -83,6 +87,8 @@ features_kept.slips(
         " divide all columns by their lengths. Only the feature's own direction has length 1.",
         "(direction @ weights).square().sum() → (direction @ weights).sum() ** 2": "You square the sum. Square the "
         "products first: opposite features would cancel.",
+        "(direction @ weights).square().sum() → (direction @ weights).square().mean()": "You take the mean of the "
+        "squares. Add them up.",
         "(direction @ weights).square().sum() → (direction @ weights).abs().sum()": "You add absolute values. The "
         "products are squared.",
         "lengths[i] ** 2 / → lengths[i] /": "You divide |w|. The share is |w|² divided by the sum.",

@@ -130,6 +130,12 @@ probe.slips(
         "from where the probe was fitted: subtract the mean of `x`.",
         "points - centre → points": "You do not centre: the ridge then holds back the constant, which must make up for "
         "the mean.",
+        "return (columns(points) @ weights) → return (columns(points + centre) @ weights)": "You centre `x`, but not "
+        "the new points. Subtract the mean of `x` from them, too.",
+        "points - centre → (points - centre) / x.std(dim=0)": "You divide by the spread of `x`. Only its mean is "
+        "subtracted.",
+        "ridge * torch.eye(a.shape[1], dtype=x.dtype) → ridge * torch.tensor([1.0] * x.shape[1] + [0.0], "
+        "dtype=x.dtype).diag()": "You leave the constant out of the ridge. Here the ridge is on all rows of W.",
         "torch.cat([points - centre, ones], dim=1) → points - centre ;; ones = torch.ones(len(points), 1, "
         "dtype=x.dtype)\n → pass\n": "The column of ones is missing. Without a constant, a common class has no head "
         "start.",

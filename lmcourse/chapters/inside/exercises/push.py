@@ -109,10 +109,18 @@ erase.slips(
         "q = torch.linalg.svd(apart, full_matrices=False)[2][: len(means) - 1] → q = (means[1:] - means[0]) / "
         "(means[1:] - means[0]).norm(dim=1, keepdim=True)": "Your differences are not orthogonal, so you remove some "
         "directions more than once. Make an orthonormal basis first.",
+        "(stream - centre) @ q.T → (stream - stream.mean(dim=0)) @ q.T": "You measure from the mean of the stream. "
+        "Measure from the centre, the mean of the class means.",
+        "stream - (stream - centre) @ q.T @ q → centre + (stream - centre) @ q.T @ q": "You keep what lies within the "
+        "span, and lose what lies outside of it. It is the other way round.",
+        "(stream - centre) @ q.T @ q → means[torch.cdist(stream, means).argmin(dim=1)] + centre": "You subtract from "
+        "each vector the class mean that is nearest. Subtract all of its distance from the centre within the span.",
         "return stream - (stream - centre) @ q.T @ q → return (stream - centre) @ q.T @ q": "You return what should "
         "go. Subtract it from the stream.",
         "return stream - (stream - centre) → return (stream - centre) - (stream - centre)": "The centre is missing "
         "from what you return. Move back what you moved.",
+        "centre = means.mean(dim=0) → centre = means.sum(dim=0)": "You add the class means up. The centre is "
+        "their mean.",
         "centre = means.mean(dim=0) → centre = stream.mean(dim=0)": "You take the mean of the stream for the centre. "
         "It is the mean of the class means.",
         "return stream - (stream - centre) @ q.T @ q → return centre + 0 * stream": "You put the centre in the place "
@@ -133,8 +141,18 @@ erase.slips(
         "length of 1. Make an orthonormal basis first.",
         "q, _ = torch.linalg.qr((means[1:] - means[0]).T) → q, _ = torch.linalg.qr(means[1:].T)": "Your span contains "
         "means themselves. Take the span of their differences.",
+        "(means[1:] - means[0]).T → (means - centre).T": "You remove one direction too many: k centred means span only "
+        "k − 1.",
         "inside = (stream - centre) @ q\n → inside = stream @ q\n ;; q, _ = torch.linalg.qr((means[1:] - means[0]).T) "
         "→ q, _ = torch.linalg.qr(means.T)": "You remove the means themselves. Remove only what distinguishes them.",
+    },
+)
+erase.slips(
+    one_direction_after_another,
+    {
+        "            mean = mean - (mean @ one) * one\n →             pass\n || means[1:] - means[:1] → means - centre "
+        ";;             mean = mean - (mean @ one) * one\n →             pass\n": "Your directions are not orthogonal: "
+        "what you remove along one brings some of the others back. Make an orthonormal basis first.",
     },
 )
 
@@ -200,10 +218,12 @@ steer.slips(
         "means[other] - means[hero] → means[hero] - means[other]": "You push towards the hero who is there. Subtract "
         "that hero's mean, and add the other's.",
         "a * (means[other] - means[hero]) → means[other] - means[hero]": "The strength `a` is not used.",
+        "a * (means[other] - means[hero]) → a * torch.nn.functional.normalize(means[other] - means[hero], dim=1)": "You"
+        " give the push the length `a`. Add `a` times the difference as it is.",
         "a * (means[other] - means[hero]) → a * means[other]": "You add the other hero, and do not take this one away: "
         "subtract means[hero].",
-        "a * (means[other] - means[hero]) → a * means[other] - means[hero]": "`a` multiplies one of the two means "
-        "only. It multiplies their difference.",
+        "a * (means[other] - means[hero]) → a * means[other] - means[hero] || a * (means[other] - means[hero]) → "
+        "means[other] - a * means[hero]": "`a` multiplies one of the two means only. It multiplies their difference.",
         "stream + where[..., None] * push[:, None] → stream + push[:, None]": "You push every word. Only the words "
         "where `where` is True.",
         "stream + where[..., None] * push[:, None] → stream + ~where[..., None] * push[:, None]": "You push the words "

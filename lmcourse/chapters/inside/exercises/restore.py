@@ -125,8 +125,10 @@ restore_stream.slips(
         "kept[layer][positions] → kept[-1][positions]": "You put in the last stream that you kept. Take that of "
         "`layer`: there is one for each place, in order.",
         "kept[layer][positions] → kept[0][positions]": "You put in the embedded words. Take the stream of `layer`.",
-        "if passed == layer → if passed == layer + 1 || if passed == layer → if passed + 1 == layer": "You edit one "
-        "place too late or too early. `edit` gets 0 for the embedded words, 1 after the first block.",
+        "if passed == layer → if passed == layer + 1 || if passed == layer → if passed + 1 == layer || if passed == "
+        "layer → if passed == layer + 1 ;; kept[layer] → kept[passed] || if passed == layer → if passed + 1 == layer ;;"
+        " kept[layer] → kept[passed]": "You edit one place too late or too early. `edit` gets 0 for the embedded "
+        "words, 1 after the first block.",
         "stream[positions] = kept[layer][positions] → stream[positions] = 0": "You set the stream to zero. Put in the "
         "clean one.",
         "stream[positions] = kept[layer][positions] → stream[positions] = kept[layer][positions].mean(dim=0)": "You "
@@ -136,6 +138,8 @@ restore_stream.slips(
         "(run(other, put) - low) / (high - low) → run(other, put) - low": "You return a difference of odds. Divide it "
         "by the gap, the odds of `clean` − the odds of `other`.",
         "(run(other, put) - low) / (high - low) → (run(other, put) - low) / high": "You divide by the odds of `clean`. "
+        "Divide by what there is to restore: the odds of `clean` − the odds of `other`.",
+        "(run(other, put) - low) / (high - low) → (run(other, put) - low) / low": "You divide by the odds of `other`. "
         "Divide by what there is to restore: the odds of `clean` − the odds of `other`.",
         "(run(other, put) - low) / (high - low) → run(other, put) / high": "You compare with zero. The share is "
         "counted from the odds of `other`, which are far from zero.",
