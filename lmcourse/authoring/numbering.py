@@ -63,8 +63,8 @@ class Heading:
 
 def exercises_in(source: Source, chapter: Chapter) -> list[Exercise]:
     """Return the exercises of a chapter that have a cell in its source, in the order of the cells."""
-    known = {exercise.name: exercise for exercise in exercises_of(chapter)}
-    return [known[cell.exercise] for cell in source.cells if cell.exercise in known]
+    by_name = {exercise.name: exercise for exercise in exercises_of(chapter)}
+    return [by_name[cell.exercise] for cell in source.cells if cell.exercise in by_name]
 
 
 def complete(source: Source, chapter: Chapter) -> bool:
