@@ -119,10 +119,8 @@ def _wrong_points(source: Source, chapter: Chapter) -> Iterator[Mistake]:
         for place, line in enumerate(cell.text.split("\n") if cell.kind == "markdown" and below in points else []):
             stated = _STATED.match(line)
             if stated and not HEADING.fullmatch(line) and int(stated[1]) != points[str(below)]:
-                yield (
-                    cell.line_of(place),
-                    f"this heading says {stated[1]} points, and `{below}` has {points[str(below)]}",
-                )
+                says = f"this heading says {stated[1]} points, and `{below}` has {points[str(below)]}"
+                yield cell.line_of(place), says
         if cell.kind == "markdown" and _STATED.search(cell.text):
             below = None
 
