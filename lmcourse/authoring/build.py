@@ -171,12 +171,8 @@ def build(
     to_make = [draft for draft in drafts if force or draft.stale()]
     worked_in = [draft.files.release for draft in to_make if has_student_work(draft.files.release)]
     if worked_in and not force:
-        raise CourseError(
-            "\n".join(
-                f"{path} contains work that would be lost: move it elsewhere, or replace it with --force."
-                for path in worked_in
-            )
-        )
+        lost = "contains work that would be lost: move it elsewhere, or replace it with --force."
+        raise CourseError("\n".join(f"{path} {lost}" for path in worked_in))
     for line in (line for draft in drafts for line in draft.rewrite(root)):
         say(line)
     for draft in to_make:

@@ -44,8 +44,8 @@ _STARTS = re.compile(r"^start\(", re.MULTILINE)
 def document(source: Source, chapter: Chapter) -> NotebookNode:
     """Return the notebook that a source describes, without outputs. The same source always gives the same notebook."""
     points = {exercise.name: exercise.points for exercise in exercises_of(chapter)}
-    seen: Counter[str] = Counter()
-    cells = [_cell(cell, points, seen) for cell in source.cells]
+    texts: Counter[str] = Counter()
+    cells = [_cell(cell, points, texts) for cell in source.cells]
     for place in _skipped(source):
         cells[place].metadata["lmcourse"] = dict(SKIPPED)
     metadata = {"kernelspec": KERNEL, "language_info": LANGUAGE, "lmcourse": {"chapter": chapter.id}}
@@ -61,39 +61,36 @@ def _skipped(source: Source) -> list[int]:
     return [places[number] for number in sorted(unneeded_cells(codes, answers))]
 
 
-def _cell(cell: SourceCell, points: dict[str, int], seen: Counter[str]) -> NotebookNode:
+def _cell(cell: SourceCell, points: dict[str, int], texts: Counter[str]) -> NotebookNode:
     new: Any = new_markdown_cell if cell.kind == "markdown" else new_code_cell
     metadata: dict[str, Any] = {key: cell.options[key] for key in ("tags",) if key in cell.options}
     starts = cell.kind == "code" and _STARTS.search(cell.text)
     if starts or HIDE_INPUT_TAG in cell.options.get("tags", []):
         metadata["jupyter"] = {"source_hidden": True}
-    if cell.exercise:
-        metadata["nbgrader"] = _nbgrader(cell.exercise, solution=True)
-    if cell.check:
-        metadata["nbgrader"] = _nbgrader(check_id(cell.check), grade=True, locked=True, points=points[cell.check])
-    if cell.task:
-        metadata["nbgrader"] = _nbgrader(cell.task, task=True, locked=True, points=int(cell.options["points"]))
+    if marks := _nbgrader(cell, points):
+        metadata["nbgrader"] = marks
     text = f"{RUN_FIRST}{WITHOUT_THE_PACKAGE}{cell.text}" if starts else cell.text
-    node: NotebookNode = new(text, id=_id(cell, seen), metadata=metadata)
+    node: NotebookNode = new(text, id=marks["grade_id"] if marks else _id(cell, texts), metadata=metadata)
     return node
 
 
-def _id(cell: SourceCell, seen: Counter[str]) -> str:
-    """Return an id made from the cell's text, so that inserting a cell changes no other id."""
+def _nbgrader(cell: SourceCell, points: dict[str, int]) -> dict[str, Any]:
+    """Return nbgrader's metadata of an exercise, a check or a task; {} for other cells."""
+    marks = {"schema_version": 3, "grade": False, "solution": False, "locked": False, "task": False}
     if cell.exercise:
-        return cell.exercise
+        return marks | {"grade_id": cell.exercise, "solution": True}
     if cell.check:
-        return check_id(cell.check)
+        return marks | {"grade_id": check_id(cell.check), "grade": True, "locked": True, "points": points[cell.check]}
     if cell.task:
-        return cell.task
+        return marks | {"grade_id": cell.task, "task": True, "locked": True, "points": int(cell.options["points"])}
+    return {}
+
+
+def _id(cell: SourceCell, texts: Counter[str]) -> str:
+    """Return an id made from the cell's text, so that inserting a cell changes no other id."""
     name = hashlib.sha256(f"{cell.kind}\n{cell.text}".encode()).hexdigest()[:12]
-    seen[name] += 1
-    return name if seen[name] == 1 else f"{name}-{seen[name]}"
-
-
-def _nbgrader(grade_id: str, **said: Any) -> dict[str, Any]:
-    fixed = {"schema_version": 3, "grade_id": grade_id, "grade": False, "solution": False, "locked": False}
-    return fixed | {"task": False} | said
+    texts[name] += 1
+    return name if texts[name] == 1 else f"{name}-{texts[name]}"
 
 
 def dumps(notebook: NotebookNode) -> str:

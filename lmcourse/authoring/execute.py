@@ -102,11 +102,8 @@ def _run(notebook: NotebookNode, source: Source) -> None:
         except CellExecutionError:
             pass
         except (CellTimeoutError, DeadKernelError) as error:
-            what = (
-                "ended Python itself"
-                if isinstance(error, DeadKernelError)
-                else f"runs longer than {CELL_TIMEOUT_SECONDS} s"
-            )
+            dead = isinstance(error, DeadKernelError)
+            what = "ended Python itself" if dead else f"runs longer than {CELL_TIMEOUT_SECONDS} s"
             raise CourseError(f"{source.path}:{source.cells[reached].line}: the cell {what}") from error
 
 

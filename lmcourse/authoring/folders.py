@@ -43,8 +43,8 @@ def chapters_in(root: Path, names: Sequence[str] = ()) -> list[Chapter]:
     own = _own_chapters(root / "solutions")
     if names:
         return [own[name] if name in own else _of_the_course(name, [*own.values()]) for name in names]
-    given = [chapter for chapter in course.CHAPTERS if chapter.id not in own]
-    found = [*(chapter for chapter in given if (root / "solutions" / chapter.id).is_dir()), *own.values()]
+    of_the_course = [chapter for chapter in course.CHAPTERS if chapter.id not in own]
+    found = [*(chapter for chapter in of_the_course if (root / "solutions" / chapter.id).is_dir()), *own.values()]
     if not found:
         raise CourseError(f"{root / 'solutions'} contains no notebook source.")
     return found
@@ -59,9 +59,9 @@ def _of_the_course(name: str, own: Sequence[Chapter]) -> Chapter:
 
 def _own_chapters(solutions: Path) -> dict[str, Chapter]:
     """Return a teacher's own notebooks by folder name."""
-    given = {chapter.id for chapter in course.CHAPTERS}
+    of_the_course = {chapter.id for chapter in course.CHAPTERS}
     folders = sorted(solutions.glob("*/")) if solutions.is_dir() else []
-    own = [_chapter_in(folder) for folder in folders if folder.name not in given or (folder / BESIDE).is_file()]
+    own = [_chapter_in(folder) for folder in folders if folder.name not in of_the_course or (folder / BESIDE).is_file()]
     return {chapter.id: chapter for chapter in own if chapter}
 
 

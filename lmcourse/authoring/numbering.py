@@ -63,8 +63,8 @@ class Heading:
 
 def exercises_in(source: Source, chapter: Chapter) -> list[Exercise]:
     """Return the exercises of a chapter that have a cell in its source, in the order of the cells."""
-    known = {exercise.name: exercise for exercise in exercises_of(chapter)}
-    return [known[cell.exercise] for cell in source.cells if cell.exercise in known]
+    by_name = {exercise.name: exercise for exercise in exercises_of(chapter)}
+    return [by_name[cell.exercise] for cell in source.cells if cell.exercise in by_name]
 
 
 def complete(source: Source, chapter: Chapter) -> bool:
@@ -119,10 +119,8 @@ def _wrong_points(source: Source, chapter: Chapter) -> Iterator[Mistake]:
         for place, line in enumerate(cell.text.split("\n") if cell.kind == "markdown" and below in points else []):
             stated = _STATED.match(line)
             if stated and not HEADING.fullmatch(line) and int(stated[1]) != points[str(below)]:
-                yield (
-                    cell.line_of(place),
-                    f"this heading says {stated[1]} points, and `{below}` has {points[str(below)]}",
-                )
+                says = f"this heading says {stated[1]} points, and `{below}` has {points[str(below)]}"
+                yield cell.line_of(place), says
         if cell.kind == "markdown" and _STATED.search(cell.text):
             below = None
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,8 +30,6 @@ from lmcourse.exercises.registry import exercises_of
 from lmcourse.grading.rubric import items_in
 
 Exercises = Mapping[str, Exercise]
-
-Mistakes = list[Mistake]
 
 
 @dataclass(frozen=True, order=True)
@@ -68,13 +67,7 @@ def find_problems(source: Source, chapter: Chapter) -> list[Problem]:
     exercises = {exercise.name: exercise for exercise in exercises_of(chapter)}
     found = [
         *source.unreadable,
-        *(
-            wrong
-            for cell in source.cells
-            for wrong in [*_malformed(cell), *_markers(cell), *_task(cell), *_unknown_names(cell, exercises)]
-        ),
-        *(wrong for cell in source.cells if cell.exercise for wrong in _exercise_cell(cell)),
-        *(wrong for cell in source.cells if cell.check for wrong in _check_cell(cell, exercises)),
+        *(mistake for cell in source.cells for mistake in _cell_mistakes(cell, exercises)),
         *_duplicates(source),
         *_unpaired(source),
         *_left_out(source, exercises),
@@ -84,70 +77,70 @@ def find_problems(source: Source, chapter: Chapter) -> list[Problem]:
     return sorted({Problem(source.path, line, message) for line, message in found})
 
 
-def _malformed(cell: SourceCell) -> Mistakes:
-    found = []
+def _cell_mistakes(cell: SourceCell, exercises: Exercises) -> Iterator[Mistake]:
+    yield from _malformed(cell)
+    yield from _markers(cell)
+    yield from _task(cell)
+    yield from _unknown_names(cell, exercises)
+    yield from _exercise_cell(cell)
+    yield from _check_cell(cell, exercises)
+
+
+def _malformed(cell: SourceCell) -> Iterator[Mistake]:
     if cell.kind not in ("markdown", "code"):
-        found.append((cell.line, f"unknown kind of cell [{cell.kind}]: a cell is code or [markdown]"))
+        yield cell.line, f"unknown kind of cell [{cell.kind}]: a cell is code or [markdown]"
     if not cell.text.strip():
-        found.append((cell.line, "an empty cell"))
+        yield cell.line, "an empty cell"
     if cell.exercise and cell.check:
-        found.append((cell.line, "a cell is an exercise or its check, not both"))
+        yield cell.line, "a cell is an exercise or its check, not both"
     if cell.kind == "markdown" and (cell.exercise or cell.check):
-        found.append((cell.line, "an exercise and its check are cells of code, not of Markdown"))
+        yield cell.line, "an exercise and its check are cells of code, not of Markdown"
     if cell.kind == "code":
-        found += cell.syntax
-    return found
+        yield from cell.syntax
 
 
-def _markers(cell: SourceCell) -> Mistakes:
-    """Report markers that are unbalanced, misspelled, or in a cell that may not have them."""
+def _markers(cell: SourceCell) -> Iterator[Mistake]:
+    """Yield markers that are unbalanced, misspelled, or in a cell that may not have them."""
     regions, wrong = cell.marked
-    found = [(cell.line_of(number), message) for number, message in wrong]
+    yield from ((cell.line_of(number), message) for number, message in wrong)
     for region in regions:
-        line = cell.line_of(region.first)
         if region.kind == SOLUTION and not cell.exercise:
-            found.append((line, 'a solution outside an exercise cell: give the cell exercise="..."'))
+            yield cell.line_of(region.first), 'a solution outside an exercise cell: give the cell exercise="..."'
         if region.kind == HIDDEN and not cell.check:
-            found.append((line, 'hidden tests outside a check cell: give the cell check="..."'))
-    return found
+            yield cell.line_of(region.first), 'hidden tests outside a check cell: give the cell check="..."'
 
 
-def _task(cell: SourceCell) -> Mistakes:
+def _task(cell: SourceCell) -> Iterator[Mistake]:
     points = str(cell.options.get("points", ""))
     rubric = any(region.kind == RUBRIC for region in cell.marked[0])
     if not cell.task:
-        return [(cell.line, 'points and a mark scheme belong to a task: give the cell task="..."')] * (
-            bool(points) or rubric
-        )
-    found = []
+        if points or rubric:
+            yield cell.line, 'points and a mark scheme belong to a task: give the cell task="..."'
+        return
     if cell.kind != "markdown" or not cell.task.isidentifier():
-        found.append((cell.line, f"a task is a cell of Markdown with one word as its name, not {cell.task!r}"))
+        yield cell.line, f"a task is a cell of Markdown with one word as its name, not {cell.task!r}"
     if not points.isdecimal() or int(points) < 1:
-        found.append((cell.line, f'task {cell.task!r} says how many points it is worth: points="3"'))
+        yield cell.line, f'task {cell.task!r} says how many points it is worth: points="3"'
     if not rubric:
-        found.append((cell.line, f"task {cell.task!r} has no ### BEGIN {RUBRIC} region: what earns the points?"))
+        yield cell.line, f"task {cell.task!r} has no ### BEGIN {RUBRIC} region: what earns the points?"
     if (most := sum(item.points for item in items_in(cell.text))) and f"{most:g}" != points:
-        found.append(
-            (cell.line, f"task {cell.task!r}: the items of its mark scheme have {most:g} points, not {points}")
-        )
-    return found
+        yield cell.line, f"task {cell.task!r}: the items of its mark scheme have {most:g} points, not {points}"
 
 
-def _unknown_names(cell: SourceCell, exercises: Exercises) -> Mistakes:
-    return [
-        (cell.line, f"unknown exercise {name!r}: this notebook has {', '.join(exercises) or 'none'}")
-        for name in (cell.exercise, cell.check)
-        if name and name not in exercises
-    ]
+def _unknown_names(cell: SourceCell, exercises: Exercises) -> Iterator[Mistake]:
+    for name in (cell.exercise, cell.check):
+        if name and name not in exercises:
+            yield cell.line, f"unknown exercise {name!r}: this notebook has {', '.join(exercises) or 'none'}"
 
 
-def _exercise_cell(cell: SourceCell) -> Mistakes:
-    """Report exercises without a solution, or without any code that a student can start from."""
+def _exercise_cell(cell: SourceCell) -> Iterator[Mistake]:
+    """Yield an exercise without a solution, or without any code that a student can start from."""
+    if not cell.exercise:
+        return
     if not any(region.kind == SOLUTION for region in cell.marked[0]):
-        return [(cell.line, f"exercise {cell.exercise!r} has no ### BEGIN SOLUTION region")]
-    if not cell.syntax and not _defines(student_text(cell.text), str(cell.exercise)):
-        return [(cell.line, f"the solution region leaves no stub: `{cell.exercise}` must be defined outside it")]
-    return []
+        yield cell.line, f"exercise {cell.exercise!r} has no ### BEGIN SOLUTION region"
+    elif not cell.syntax and not _defines(student_text(cell.text), cell.exercise):
+        yield cell.line, f"the solution region leaves no stub: `{cell.exercise}` must be defined outside it"
 
 
 def _defines(text: str, name: str) -> bool:
@@ -163,47 +156,36 @@ def _defines(text: str, name: str) -> bool:
     return False
 
 
-def _check_cell(cell: SourceCell, exercises: Exercises) -> Mistakes:
-    """Report check cells that are not the public check followed by the hidden check."""
+def _check_cell(cell: SourceCell, exercises: Exercises) -> Iterator[Mistake]:
+    """Yield a check cell that is not the public check followed by the hidden check."""
     exercise = exercises.get(str(cell.check))
-    if exercise is None or cell.text == (text := check_text(exercise.name, value=exercise.value)):
-        return []
-    return [(cell.line, f'leave this cell empty below `check="{cell.check}"`, or write it exactly so:\n{text}')]
+    if exercise and cell.text != (text := check_text(exercise.name, value=exercise.value)):
+        yield cell.line, f'leave this cell empty below `check="{cell.check}"`, or write it exactly so:\n{text}'
 
 
-def _duplicates(source: Source) -> Mistakes:
-    found = []
+def _duplicates(source: Source) -> Iterator[Mistake]:
     for role in ("exercise", "check", "task"):
-        names = [cell.options.get(role) for cell in source.cells]
-        found += [
-            (cell.line, f"two cells with one id: {name!r} has {names.count(name)} {role} cells")
-            for cell, name in zip(source.cells, names, strict=True)
-            if name and names.count(name) > 1
-        ]
-    return found
+        counts = Counter(cell.options.get(role) for cell in source.cells)
+        for cell in source.cells:
+            name = cell.options.get(role)
+            if name and counts[name] > 1:
+                yield cell.line, f"two cells with one id: {name!r} has {counts[name]} {role} cells"
 
 
-def _unpaired(source: Source) -> Mistakes:
-    """Report exercises that are not followed by their checks, and checks that do not follow an exercise."""
-    found = []
+def _unpaired(source: Source) -> Iterator[Mistake]:
+    """Yield exercises that are not followed by their checks, and checks that do not follow an exercise."""
     waiting: SourceCell | None = None
-    for cell in source.cells:
-        if cell.exercise and waiting:
-            found.append(_unchecked(waiting))
-        if cell.check and (waiting is None or waiting.exercise != cell.check):
-            found.append((cell.line, f"check of {cell.check!r} does not follow its exercise"))
-        if cell.exercise or cell.check:
+    for cell in (*source.cells, None):
+        if waiting and (cell is None or cell.exercise):
+            yield waiting.line, f'exercise {waiting.exercise!r} is not followed by its check="{waiting.exercise}" cell'
+        if cell and cell.check and (waiting is None or waiting.exercise != cell.check):
+            yield cell.line, f"check of {cell.check!r} does not follow its exercise"
+        if cell and (cell.exercise or cell.check):
             waiting = cell if cell.exercise else None
-    return [*found, _unchecked(waiting)] if waiting else found
 
 
-def _unchecked(cell: SourceCell) -> Mistake:
-    return cell.line, f'exercise {cell.exercise!r} is not followed by its check="{cell.exercise}" cell'
-
-
-def _left_out(source: Source, exercises: Exercises) -> Mistakes:
-    """Report answers that call the answer to an exercise without a cell, if no earlier cell defines the name."""
-    found: Mistakes = []
+def _left_out(source: Source, exercises: Exercises) -> Iterator[Mistake]:
+    """Yield answers that call the answer to an exercise without a cell, if no earlier cell defines the name."""
     asked = {cell.exercise for cell in source.cells}
     defined: set[str] = set()
     for cell in source.cells:
@@ -212,9 +194,6 @@ def _left_out(source: Source, exercises: Exercises) -> Mistakes:
         code = Code(cell.text)
         exercise = exercises.get(str(cell.exercise))
         missing = {*exercise.uses} - asked - defined - code.bound if exercise else set()
-        found += [
-            (cell.line, f"{cell.exercise!r} calls {name!r}, which is left out: define it in a cell above")
-            for name in sorted(missing & code.loaded)
-        ]
+        for name in sorted(missing & code.loaded):
+            yield cell.line, f"{cell.exercise!r} calls {name!r}, which is left out: define it in a cell above"
         defined |= code.bound
-    return found

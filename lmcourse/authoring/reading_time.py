@@ -74,8 +74,8 @@ def minutes_of_sections(source: Source, exercises: Sequence[Exercise]) -> dict[i
 
 def part_of(cells: Sequence[SourceCell], exercises: Sequence[Exercise]) -> Part:
     """Return the part of a notebook that consists of these cells."""
-    known = {exercise.name: exercise for exercise in exercises}
-    asked = [known[cell.exercise] for cell in cells if cell.exercise in known]
+    by_name = {exercise.name: exercise for exercise in exercises}
+    asked = [by_name[cell.exercise] for cell in cells if cell.exercise in by_name]
     code = [cell.text for cell in cells if cell.kind == "code" and not (cell.exercise or cell.check)]
     minutes = (
         sum(map(_words, cells)) / WORDS_PER_MINUTE

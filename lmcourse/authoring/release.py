@@ -20,16 +20,6 @@ SOLUTION_MARKS = ("BEGIN SOLUTION", "END SOLUTION", "HIDDEN TESTS", "MARK SCHEME
 
 def release(notebook: NotebookNode, chapter: Chapter) -> NotebookNode:
     """Return the student copy of a solution notebook; raise CourseError if nbgrader refuses or a solution is left."""
-    student = _generate(notebook, chapter)
-    text = dumps(student)
-    for secret in SOLUTION_MARKS:
-        if secret in text:
-            raise CourseError(f"{chapter.id}: {secret!r} is left in the student copy.")
-    return student
-
-
-def _generate(notebook: NotebookNode, chapter: Chapter) -> NotebookNode:
-    """Run nbgrader's generate_assignment on the notebook, in a temporary folder and without a gradebook."""
     with tempfile.TemporaryDirectory(prefix="lmcourse-release-") as staging:
         root = Path(staging)
         source, result = (root / folder / chapter.id / f"{chapter.topic}.ipynb" for folder in ("source", "release"))
@@ -37,7 +27,7 @@ def _generate(notebook: NotebookNode, chapter: Chapter) -> NotebookNode:
         source.write_text(dumps(notebook), encoding="utf-8")
         config = Config()
         configure(config, root, source="source", release="release")
-        config.GenerateAssignment.no_database = True
+        config.GenerateAssignment.no_database = True  # a gradebook would take seconds
         config.SaveCells.enabled = False
         # imported here because the import takes half a second and only builds need it
         from nbgrader.apps import NbGraderAPI
@@ -46,6 +36,10 @@ def _generate(notebook: NotebookNode, chapter: Chapter) -> NotebookNode:
         if not said["success"]:
             raise CourseError(f"{chapter.id}: nbgrader cannot make the student copy.\n{said.get('log', said['error'])}")
         student: NotebookNode = nbformat.read(result, as_version=4)
+    text = dumps(student)
+    for secret in SOLUTION_MARKS:
+        if secret in text:
+            raise CourseError(f"{chapter.id}: {secret!r} is left in the student copy.")
     return student
 
 

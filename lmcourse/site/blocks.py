@@ -82,9 +82,8 @@ def prediction_html(prediction: Prediction | NumberPrediction) -> str:
 
 
 def _buttons(prediction: Prediction) -> str:
-    marks = {prediction.answer: " data-right"}
     buttons = "".join(
-        f'<button type="button" disabled{marks.get(option, "")}>{escape(option)}</button>'
+        f'<button type="button" disabled{" data-right" * (option == prediction.answer)}>{escape(option)}</button>'
         for option in prediction.shuffled
     )
     return f'<div class="options">{buttons}</div>'

@@ -98,9 +98,8 @@ def print_book(folder: Path, chapters: Sequence[Chapter], published: str = "") -
                 if name:
                     _lead(link, f"{published or '.'}/{name}.html{fragment and f'#{fragment}'}")
             alone.write(folder / f"{chapter.id}.pdf")
-        page.goto(
-            "about:blank"
-        )  # otherwise the front would have the last chapter's address, and its links would be lost
+        # Otherwise the front would have the last chapter's address, and its links would be lost.
+        page.goto("about:blank")
         page.set_content(_front_html(printed, folder))
         front = PdfReader(io.BytesIO(_pdf(page)))
     book = _join(front, printed, folder)

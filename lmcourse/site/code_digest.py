@@ -44,13 +44,9 @@ def _imports(path: Path) -> tuple[Path, ...]:
     """Return the files of the modules of the package that a module imports, at its beginning or inside a function."""
     found: list[Path] = []
     for node in ast.walk(_tree(path)):
-        names: list[str] = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-        for name in names:
-            found += _files(name)
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            package = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+            found += [file for alias in node.names for file in _files(f"{package}{alias.name}")]
     return tuple(found)
 
 
@@ -60,12 +56,9 @@ def _data(path: Path) -> Iterator[Path]:
         if file.is_file() and file.suffix not in (".py", ".pyi", ".pyc"):
             yield file
     for node in ast.walk(_tree(path)):
-        if (
-            isinstance(node, ast.Constant)
-            and isinstance(node.value, str)
-            and node.value.replace("-", "_").isidentifier()
-        ):
-            folder = path.with_name(str(node.value))
+        text = node.value if isinstance(node, ast.Constant) else None
+        if isinstance(text, str) and text.replace("-", "_").isidentifier():
+            folder = path.with_name(text)
             if folder.is_dir() and not (folder / "__init__.py").exists():
                 yield from (file for file in folder.rglob("*") if file.is_file())
 

@@ -80,11 +80,11 @@ class Stops:
 
 def stops_of(draw: Callable[..., Any], controls: dict[str, ipywidgets.Widget]) -> tuple[list[Stops], bool]:
     """Return the stops of all controls of a figure, and True if all combinations are drawn."""
-    given = ChainMap(*STOPS.get(draw, ()))
+    chosen = ChainMap(*STOPS.get(draw, ()))
     options = {name: _options(widget) for name, widget in controls.items()}
 
     def stops(each: int) -> list[Stops]:
-        values = {name: _values(widget, options[name], given.get(name, ()), each) for name, widget in controls.items()}
+        values = {name: _values(widget, options[name], chosen.get(name, ()), each) for name, widget in controls.items()}
         return [Stops(draw.__name__, name, controls[name], found, options[name]) for name, found in values.items()]
 
     if {} in TOGETHER.get(draw, ()) or prod(map(len, options.values())) <= MAX_ALL:
@@ -110,19 +110,19 @@ def combinations(draw: Callable[..., Any], stops: list[Stops], all_drawn: bool) 
         few = {c.name: tuple(sorted({0, c.start, len(c.values) - 1})) for c in stops}
         moved = [{name: every[name]} for name in every]
         moved += [{one: few[one], other: few[other]} for one, other in itertools.combinations(few, 2)]
-        for chosen in TOGETHER.get(draw, ()):
-            here = [c for c in stops if c.name in chosen]
-            moved.append({c.name: tuple(map(c.index, chosen[c.name])) or every[c.name] for c in here})
+        for values in TOGETHER.get(draw, ()):
+            here = [c for c in stops if c.name in values]
+            moved.append({c.name: tuple(map(c.index, values[c.name])) or every[c.name] for c in here})
     settings = itertools.chain.from_iterable(itertools.product(*(start | one).values()) for one in ({}, *moved))
     return list(dict.fromkeys(settings))
 
 
-def _values(widget: ipywidgets.Widget, options: list[Any], given: tuple[Any, ...], each: int) -> tuple[Any, ...]:
-    """Return the values of a control: the given ones, or for a slider at most `each` of its options, evenly spaced."""
+def _values(widget: ipywidgets.Widget, options: list[Any], chosen: tuple[Any, ...], each: int) -> tuple[Any, ...]:
+    """Return the values of a control: the chosen ones, or for a slider at most `each` of its options, evenly spaced."""
     if isinstance(widget, ipywidgets.Text):
-        return (read(widget), *given)
+        return (read(widget), *chosen)
     count = each if isinstance(widget, _SLIDERS) else MAX_CHOICES
-    return given or tuple(options[at] for at in _spread(len(options) - 1, count, options.index(read(widget))))
+    return chosen or tuple(options[at] for at in _spread(len(options) - 1, count, options.index(read(widget))))
 
 
 def _options(widget: ipywidgets.Widget) -> list[Any]:
@@ -206,7 +206,7 @@ class Explorable:
             alt = pictures[frame].alt
             values = zip(self.stops, setting, zip(*alike[alt], strict=True), strict=True)
             said = [f"{_words(one.name)} {label(one.values[at])}" for one, at, all_at in values if len({*all_at}) > 1]
-            found[_key(setting)] = replace(pictures[frame], alt="; ".join([alt, *said]))
+            found[",".join(map(str, setting))] = replace(pictures[frame], alt="; ".join([alt, *said]))
         return found
 
     def _note(self) -> str:
@@ -282,7 +282,3 @@ def anchors(figures: Mapping[int, Explorable], headings: Iterable[str]) -> dict[
         found[place] = next(one for one in numbered if one not in taken)
         taken.add(found[place])
     return found
-
-
-def _key(setting: Setting) -> str:
-    return ",".join(map(str, setting))

@@ -25,8 +25,8 @@ from lmcourse.chapters.floating_point.figures.bits import bit_pattern
 from lmcourse.numerics import encode, find_format
 from lmcourse.widgets.controls import Control, make_control
 
-TELLING_NUMBERS = ("1", "-2.5", "0.1", "1e-7", "448", "65504", "inf", "nan")
-"""Instructive numbers: a power of two, an exact and a rounded decimal, a tiny number, the largest numbers of two
+INSTRUCTIVE_NUMBERS = ("1", "-2.5", "0.1", "1e-7", "448", "65504", "inf", "nan")
+"""A power of two, an exact and a rounded decimal, a tiny number, the largest numbers of two
 formats, and NaN."""
 
 
@@ -59,7 +59,7 @@ def pass_of(graph: str, step: int) -> Figure:
 def _bit_explorer(format: str, value: float) -> FigureCall:
     note = "In the notebook you also click single bits, and type any number."
     formats: list[Any] = ["fp16", "bf16", "e4m3", "e5m2"]
-    return _call(bits_of, note, format=(formats, format), number=([*TELLING_NUMBERS], f"{value:g}"))
+    return _call(bits_of, note, format=(formats, format), number=([*INSTRUCTIVE_NUMBERS], f"{value:g}"))
 
 
 def _attention_playground(preset: str = "he finds Tom", token: str = "he") -> FigureCall:

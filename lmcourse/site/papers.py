@@ -41,19 +41,12 @@ class Paper:
         """The address of the paper."""
         if self.place.startswith("https://"):
             return self.place
-        return (
-            f"https://doi.org/{self.place}" if self.place.startswith("10.") else f"https://arxiv.org/abs/{self.place}"
-        )
-
-    @property
-    def year(self) -> str:
-        """The year in a citation."""
-        return self.cited.rpartition(" ")[2]
+        return f"https://{'doi.org' if self.place.startswith('10.') else 'arxiv.org/abs'}/{self.place}"
 
     @property
     def described(self) -> str:
         """Its title and, in a second line, its authors and year."""
-        return f"{self.title}\n{self.authors}, {self.year}"
+        return f"{self.title}\n{self.authors}, {self.cited.rpartition(' ')[2]}"
 
 
 @cache

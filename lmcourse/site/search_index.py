@@ -45,7 +45,8 @@ def rows_of(tree: Element) -> Iterator[tuple[str, str, str, str, bool]]:
         part = part if exercise else title  # in Further, an exercise stands beside its section
         yield section["ids"][0], part if exercise else "", title, " ".join(" ".join(map(_plain, blocks)).split()), False
         raw = (node for child in own for node in child.findall() if isinstance(node, nodes.raw | nodes.math))
-        for figure in _FIGURE.finditer("".join(map(_html, raw))):
+        html = "".join("…" if isinstance(node, nodes.math) else str(node.astext()) for node in raw)
+        for figure in _FIGURE.finditer(html):
             caption = _CAPTION.search(figure[0])
             said = unescape(re.sub("<[^>]*>", "", caption[1])) if caption else ""
             alt = unescape(figure["alt"])
@@ -65,9 +66,3 @@ def _plain(block: Any) -> str:
     if isinstance(block, nodes.math_block | nodes.raw):
         return ""
     return "".join("…" if isinstance(child, nodes.math) else child.astext() for child in block)
-
-
-def _html(node: Any) -> str:
-    from docutils import nodes
-
-    return "…" if isinstance(node, nodes.math) else str(node.astext())

@@ -18,131 +18,63 @@ CHECK = '# %% check="double"'
 AFTER = "# %% [markdown]\n# ### Exercise 2"
 DOUBLE = SOURCE[SOURCE.index(EXERCISE) : SOURCE.index(CHECK)]
 CHECKED = SOURCE[SOURCE.index(CHECK) : SOURCE.index(AFTER)]
-HALF = SOURCE[SOURCE.index(AFTER) : SOURCE.index('# %% tags=["hide-input"]')]
 HEADING = "# ### Exercise 1 · Twice  (2 points · 1 min · ●)"
+TAGS = 'tags=["hide-input"]'
+TASK = 'task="why"'
+ITEMS = "# - 1½ · a cause\n# - 1 · a unit\n"
+SCHEME = f"# ### BEGIN MARK SCHEME\n{ITEMS}# ### END MARK SCHEME\n\n{AFTER}"
 
 MISTAKES: dict[str, tuple[str, str, str, str]] = {
     # name: the replaced text, its replacement, a part of the reported line, and the message
     "unknown exercise": ('exercise="double"', 'exercise="duble"', "duble", "unknown exercise 'duble'"),
-    "unknown check": ('check="double"', 'check="duble"', "duble", "unknown exercise 'duble'"),
     "two exercise cells": (CHECK, f"{DOUBLE}{CHECK}", EXERCISE, "'double' has 2 exercise cells"),
     "two check cells": (AFTER, f"{CHECKED}{AFTER}", CHECK, "'double' has 2 check cells"),
-    "a task of code": (
-        AFTER,
-        f'# %% task="why" points="2"\n### BEGIN MARK SCHEME\n### END MARK SCHEME\nx = 1\n\n{AFTER}',
-        'task="why"',
-        "a task is a cell of Markdown",
-    ),
-    "a task without points": (
-        AFTER,
-        f'# %% [markdown] task="why"\n# Why?\n# ### BEGIN MARK SCHEME\n# ### END MARK SCHEME\n\n{AFTER}',
-        'task="why"',
-        'points="3"',
-    ),
-    "a task without a rubric": (
-        AFTER,
-        f'# %% [markdown] task="why" points="2"\n# Why?\n\n{AFTER}',
-        'task="why"',
-        "what earns the points?",
-    ),
+    "a task of code": (AFTER, f'# %% {TASK} points="2"\nx = 1\n{SCHEME}', TASK, "a task is a cell of Markdown"),
+    "a task without points": (AFTER, f"# %% [markdown] {TASK}\n# Why?\n{SCHEME}", TASK, 'points="3"'),
+    "a task without a rubric": (AFTER, f'# %% [markdown] {TASK} points="2"\n# Why?\n\n{AFTER}', TASK, "what earns the"),
     "items with other points": (
         AFTER,
-        '# %% [markdown] task="why" points="2"\n# - 5 · no item\n# ### BEGIN MARK SCHEME\n# - 1½ · a cause\n'
-        f"# - 1 · a unit\n# ### END MARK SCHEME\n\n{AFTER}",
-        'task="why"',
+        f'# %% [markdown] {TASK} points="2"\n# - 5 · no item\n{SCHEME}',
+        TASK,
         "have 2.5 points, not 2",
     ),
     "a rubric without a task": (
         AFTER,
-        f'# %% [markdown] tags=["why"]\n# Why?\n# ### BEGIN MARK SCHEME\n# ### END MARK SCHEME\n\n{AFTER}',
-        'tags=["why"]',
+        f"# %% [markdown] {TAGS}\n# Why?\n{SCHEME}",
+        "[markdown] tags",
         "belong to a task",
     ),
     "points in another heading": (HEADING, "# ## Twice (3 points)", "## Twice", "3 points, and `double` has 2"),
     "heading without exercise": (AFTER, f"# %% [markdown]\n{HEADING}\n\n{AFTER}", "", "without its cell"),
     "missing end": ("    ### END SOLUTION\n", "", "    ### BEGIN SOLUTION", "missing ### END SOLUTION"),
-    "missing begin": ("    ### BEGIN SOLUTION\n", "", "    ### END SOLUTION", "without its BEGIN"),
-    "missing end of hidden tests": (
-        "### END HIDDEN TESTS\n\n# %% [m",
-        "\n# %% [m",
-        "### BEGIN HIDDEN",
-        "missing ### END",
-    ),
     "misspelt marker": ("    ### BEGIN SOLUTION", "    ## begin solution", "## begin", "is no marker"),
-    "marker in prose": ("# Return twice", "# BEGIN SOLUTION, return twice", "# BEGIN SOL", "is no marker"),
     "solution elsewhere": (
         "import math\n",
-        "### BEGIN SOLUTION\nimport math\n### END SOLUTION\n",
+        "### BEGIN SOLUTION\n### END SOLUTION\n",
         "### BEGIN",
-        "outside",
+        "a solution outside",
     ),
     "hidden tests elsewhere": (
         "import math\n",
-        "### BEGIN HIDDEN TESTS\nimport math\n### END HIDDEN TESTS\n",
-        "### BEGIN HIDDEN TESTS",
-        "hidden tests outside a check cell",
+        "### BEGIN HIDDEN TESTS\n### END HIDDEN TESTS\n",
+        "",
+        "hidden tests outside",
     ),
     "no solution region": (DOUBLE, f"{EXERCISE}\ndef double(x):\n    return 2 * x\n\n", EXERCISE, "has no ### BEGIN"),
-    "no stub": (
-        DOUBLE,
-        f"{EXERCISE}\n### BEGIN SOLUTION\ndouble = abs\n### END SOLUTION\n\n",
-        EXERCISE,
-        "leaves no stub",
-    ),
-    "no stub of a value": ("half = None  # a number in place of None\n", "", '# %% exercise="half"', "leaves no stub"),
+    "no stub": ("half = None  # a number in place of None\n", "", '# %% exercise="half"', "leaves no stub"),
     "no check": (CHECKED, "", EXERCISE, "is not followed by its check"),
     "check first": (f"{DOUBLE}{CHECKED}", f"{CHECKED}{DOUBLE}", CHECK, "does not follow its exercise"),
     "the last check missing": ('# %% check="half"', "# %%", '# %% exercise="half"', "is not followed by its check"),
-    "another check": (
-        "check(double)\n",
-        "check(double)  # please\n",
-        CHECK,
-        "or write it exactly so:\ncheck(double)\n",
-    ),
-    "check of a value as a function": (
-        "check(half=half)\n",
-        "check(half)\n",
-        '# %% check="half"',
-        "\ncheck(half=half)\n",
-    ),
-    "check of a function as a value": ("check(double)\n", "check(double=double)\n", CHECK, "\ncheck(double)\n"),
+    "another check": ("check(double)\n", "check(double)  # please\n", CHECK, "write it exactly so:\ncheck(double)\n"),
+    "check of a function": ("check(half=half)\n", "check(half)\n", '# %% check="half"', "\ncheck(half=half)\n"),
     "syntax error": ("    return x + x", "    return x +", "    return x +", "syntax error: invalid syntax"),
     "magic": ("import math", "%matplotlib inline", "%matplotlib", "syntax error"),
-    "unknown option": ('# %% tags=["hide-input"]', '# %% tag="hide-input"', "# %% tag=", "unknown option 'tag'"),
-    "unquoted option": (
-        'exercise="double"',
-        "exercise=double",
-        "exercise=double",
-        "'exercise=double' is not an option",
-    ),
-    "a word for a list": (
-        'tags=["hide-input"]',
-        'tags="hide-input"',
-        "# %% tags",
-        'tags is a list of words, not "hide-input"',
-    ),
-    "a list for a word": (
-        'exercise="double"',
-        'exercise=["double"]',
-        "# %% exercise",
-        'exercise is one word, not ["double"]',
-    ),
+    "unknown option": (TAGS, 'tag="hide-input"', "# %% tag=", "unknown option 'tag'"),
+    "a word for a list": (TAGS, 'tags="hide"', "# %% tags", 'tags is a list of words, not "hide"'),
     "unknown kind": ("# %%\nimport", "# %% [raw]\nimport", "# %% [raw]", "unknown kind of cell [raw]"),
     "exercise and check": ('exercise="double"', 'exercise="double" check="half"', EXERCISE, "not both"),
-    "exercise in markdown": (
-        '# %% exercise="double"',
-        '# %% [markdown] exercise="double"',
-        "[markdown] ex",
-        "not of Markdown",
-    ),
+    "exercise in markdown": (EXERCISE, '# %% [markdown] exercise="double"', "[markdown] ex", "not of Markdown"),
     "empty cell": ("# %%\nimport", "# %%\n\n# %%\nimport", "# %%", "an empty cell"),
-    "empty markdown": ("# %%\nimport", "# %% [markdown]\n#\n\n# %%\nimport", "", "an empty cell"),
-    "code above": (
-        "\n# %% [markdown]\n# # Tiny",
-        "\nx = 1\n# %% [markdown]\n# # Tiny",
-        "x = 1",
-        "code above the first cell",
-    ),
 }
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lmcourse.authoring.build import build, check_built
+from lmcourse.authoring.build import build
 from lmcourse.authoring.document import load_notebook
 from lmcourse.authoring.folders import ChapterFiles
 from lmcourse.authoring.problems import find_problems, read_sources
@@ -37,18 +37,6 @@ def test_the_totals_match_the_existing_cells(tmp_path: Path) -> None:
     assert totals(WITHOUT_DOUBLE.replace("**3 min", "**45 min"), tmp_path) == "**45 min · 1 exercise · 1 point**"
     assert totals(SOURCE[:FIRST], tmp_path) == "**3 min · 0 exercises · 0 points**"
     assert totals(SOURCE.replace("**3 min · 2 exercises · 3 points**", "No totals."), tmp_path) == "No totals."
-
-
-def test_a_notebook_with_an_exercise_left_out_is_built(tmp_path: Path) -> None:
-    write_source(tmp_path, WITHOUT_DOUBLE)
-    build([TINY], tmp_path)
-    assert check_built([TINY], tmp_path) == []
-    for path in (ChapterFiles.of(TINY, tmp_path).solution, ChapterFiles.of(TINY, tmp_path).release):
-        notebook = load_notebook(path)
-        assert notebook is not None
-        assert "1 exercise · 1 point" in notebook.cells[0].source
-        ids = [cell.metadata.nbgrader.grade_id for cell in notebook.cells if "nbgrader" in cell.metadata]
-        assert ids == ["half", "check_half"]
 
 
 def test_another_order_and_free_headings_are_fine(tmp_path: Path) -> None:

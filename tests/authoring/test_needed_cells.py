@@ -22,8 +22,6 @@ TABLE: dict[str, tuple[list[str], set[int]]] = {
     "a helper below what it needs": ([HELPER, "data = [1]", "scale = 3", ANSWER, "scale = 4"], {4}),
     "what it needs is changed": (["data = []", "data.append(helper(2))", "helper = abs", ANSWER], set()),
     "an item is assigned": (["data = [1]", "data[0] = 2", "n = 3", ANSWER], {2}),
-    "an attribute is assigned": (["data = torch.ones(2)", "data.grad = None", "n = 3", ANSWER], {2}),
-    "something is deleted": (["data = [1, 2]", "del data[0]", "n = 3", ANSWER], {2}),
     "it is handed to a function": (["data = [1]", "train(data)", "train(other)", ANSWER], {2}),
     "an import of a needed cell": (["from random import Random as R", "n = 1", "data = [R(0)]", ANSWER], {1}),
     "an import with a demonstration": (["import time\nprint(time.time())", "import time as scale", ANSWER], {0}),

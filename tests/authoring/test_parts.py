@@ -93,11 +93,7 @@ DOUBLE = '# %% exercise="double"'
 UNUSED = "no later cell of the core calls 'double': use the answer where readers see it"
 MISTAKES: dict[str, tuple[str, str, str]] = {
     # name: the source, the beginning of the reported place, and the message
-    "a long core": (
-        put(TEXT * 32, IN_CORE),
-        HEADING,
-        "the core above takes 98 minutes: shorten it to 95 or less",
-    ),
+    "a long core": (put(TEXT * 32, IN_CORE), HEADING, "the core above takes 98 minutes: shorten it to 95 or less"),
     "an answer without a use": (IN_PARTS.replace(USE, ""), DOUBLE, UNUSED),
     "an answer used in a folded cell": (
         IN_PARTS.replace(USE, '# %% tags=["hide-input"]\nprint(double)\n\n'),

@@ -24,32 +24,12 @@ def test_regions_are_found_with_their_lines() -> None:
     assert find_regions(hidden) == ([Region(SOLUTION, 1, 3), Region(SOLUTION, 6, 8), Region(HIDDEN, 9, 11)], [])
 
 
-def test_a_value_keeps_its_start_value_without_a_stub() -> None:
-    assert student_text("x = None  # a number\n### BEGIN SOLUTION\nx = 2\n### END SOLUTION") == "x = None  # a number"
-    assert student_text("### BEGIN SOLUTION\nx = 2\n### END SOLUTION\ny = 1") == "y = 1"
-
-
-def test_a_student_receives_a_stub_for_each_solution_indented_like_it() -> None:
-    stub = STUB.split("\n")
-    expected = [
-        "def f():",
-        *(f"    {line}" for line in stub),
-        "    b = 2",
-        "    if b:",
-        *(f"        {s}" for s in stub),
-    ]
-    assert student_text(TWO).split("\n") == expected
-
-
 VALUE = "x = None  # a number\n### BEGIN SOLUTION\nx = 2\n### END SOLUTION"
 
 
-def test_a_value_has_no_stub() -> None:
-    assert student_text(VALUE) == "x = None  # a number"
-    assert student_text(f"{VALUE}\n\ny = x") == "x = None  # a number\n\ny = x"
-
-
-@pytest.mark.parametrize("text", [TWO, VALUE, f"{VALUE}\n\ny = x", f"{TWO}\n\n\n{VALUE}\n"])
+@pytest.mark.parametrize(
+    "text", [TWO, VALUE, f"{VALUE}\n\ny = x", VALUE[VALUE.index("\n") + 1 :], f"{TWO}\n\n\n{VALUE}\n"]
+)
 def test_student_text_matches_nbgraders(text: str) -> None:
     from nbgrader.preprocessors import ClearSolutions
 
@@ -71,12 +51,9 @@ def test_student_text_matches_nbgraders(text: str) -> None:
         ("### BEGIN SOLUTION\n### END HIDDEN TESTS", 1, "### END HIDDEN TESTS without its BEGIN"),
         ("### BEGIN SOLUTION\n### BEGIN HIDDEN TESTS\n### END HIDDEN TESTS", 0, "missing ### END SOLUTION"),
         ("### BEGIN SOLUTON\nx", 0, "'### BEGIN SOLUTON' is no marker"),
-        ("### begin solution", 0, "is no marker"),
         ("###BEGIN SOLUTION", 0, "is no marker"),
-        ("# END HIDDEN TEST", 0, "is no marker"),
         ("x = 1  ### BEGIN SOLUTION", 0, "is no marker"),
         ("print('BEGIN HIDDEN TESTS')", 0, "is no marker"),
-        ("### BEGIN MARK SCHEME", 0, "missing ### END MARK SCHEME"),
     ],
 )
 def test_markers_that_nbgrader_misreads_are_reported(text: str, line: int, told: str) -> None:

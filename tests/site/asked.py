@@ -157,10 +157,7 @@ ASKED: dict[str, list[tuple[str, str, Settings]]] = {
         (
             "layout_explorer",
             "Then find a layout for 256 devices",
-            (
-                {"cluster": "256 devices, 512 texts", "zero": 0, "tensor": 4, "pipeline": 16},
-                {"zero": 2, "pipeline": 2},
-            ),
+            ({"cluster": "256 devices, 512 texts", "zero": 0, "tensor": 4, "pipeline": 16}, {"zero": 2, "pipeline": 2}),
         ),
     ],
     "19": [("product_intensity", "Make the matrix narrow", ({"width": 256, "tokens": ALL},))],

@@ -85,7 +85,7 @@ def test_a_finger_meets_every_control(open_page: Callable[[int], Page]) -> None:
     assert [(tag, words) for tag, words, height in sizes if height < 24] == []
 
 
-def test_a_key_enlarges_a_picture_on_a_phone(open_page: Callable[[int], Page]) -> None:
+def test_a_touch_or_a_key_enlarges_a_picture_on_a_phone(open_page: Callable[[int], Page]) -> None:
     page = open_page(390)
     picture = page.locator(".picture")
     page.get_by_role("button", name="tap to enlarge").focus()
@@ -93,3 +93,5 @@ def test_a_key_enlarges_a_picture_on_a_phone(open_page: Callable[[int], Page]) -
     assert picture.evaluate("box => box.scrollWidth") >= 600
     page.get_by_role("button", name="tap to see all of it").press("Enter")
     assert picture.evaluate("box => box.scrollWidth") <= 390
+    picture.click()
+    assert picture.evaluate("box => box.scrollWidth") >= 600

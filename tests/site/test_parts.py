@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import base64
 import io
-import re
 from itertools import combinations as combinations_of
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,15 +16,14 @@ from lmcourse import plots
 from lmcourse.base.errors import CourseError
 from lmcourse.chapters.floating_point import figures
 from lmcourse.course.chapters import CHAPTERS, Chapter, find_chapter
-from lmcourse.report.data import CaseResult, ReportData
-from lmcourse.site.blocks import public, still
-from lmcourse.site.builder import MISSING, _hung, build_site, table_rows
+from lmcourse.site.blocks import still
+from lmcourse.site.builder import MISSING, build_site
+from lmcourse.site.code_lines import table_rows
 from lmcourse.site.explorables import MAX_ALL, Explorable, combinations, stops_of
 from lmcourse.site.figure_calls import find_figure
 from lmcourse.site.formulas import NODE, render_formulas
 from lmcourse.site.frames import Frame, Picture
-from lmcourse.site.front import _item
-from lmcourse.site.pages import CLOCKS, above_caption
+from lmcourse.site.pages import above_caption
 from lmcourse.site.papers import link_sources
 from lmcourse.widgets.controls import make_control
 from tests.course.chapters import prose
@@ -51,17 +48,6 @@ def test_a_call_is_understood_without_running_the_notebook() -> None:
 def test_figures_of_computed_values_are_static() -> None:
     assert find_figure("explore(figures.code_grid, code=(0, largest))", IMPORTS) is None
     assert find_figure("figures.code_grid()", IMPORTS) is None
-
-
-def test_map_shows_the_minutes_of_both_parts() -> None:
-    def shown(totals: str) -> list[str]:
-        cell = SimpleNamespace(source=f"# 01\n\n{totals}\n\nA first sentence.")
-        page: Any = SimpleNamespace(notebook=SimpleNamespace(cells=[cell]))
-        return re.findall(r'<p class="minutes">(.*?)</p>', _item(CHAPTERS[0], page))
-
-    assert shown("**115 min · 10 exercises · 27 points**") == ["115 minutes"]
-    core, further = "**Core · 88 min · 1 exercise · 3 points**", "**Further · 70 min · 2 exercises · 5 points**"
-    assert shown(f"{core} · {further}") == ["88 minutes · Further 70 minutes"]
 
 
 def test_a_slider_has_stops_at_both_ends_and_its_start() -> None:
@@ -89,7 +75,6 @@ FIVE["z"] = make_control("z", (0, 90), 45)
     ("decorator", "message"),
     [
         (plots.stops(zz=(0, 45)), "five has no parameter zz; it has v, w, x, y, z"),
-        (plots.drawn_together("v", "ww"), "five has no parameter ww; it has v, w, x, y, z"),
         (plots.stops(z=(0, 46, 90)), "five: z is never 45, only 0, 46, 90"),
         (plots.stops(z=(0, 45, 900)), "five: z goes from 0 to 90, and its stops are .0, 45, 900."),
         (plots.drawn_together("v", w=("e",)), "five: w is never 'e', only a, b, c, d"),
@@ -128,19 +113,6 @@ def test_only_a_function_of_the_package_has_frames() -> None:
 
     with pytest.raises(ValueError, match="not a function of the package"):
         Frame.of(own, {})
-
-
-def test_card_counts_hidden_cases_and_does_not_list_them() -> None:
-    cases = (CaseResult("one", True), *[CaseResult("bad input", True, hidden=True)] * 2)
-    shown = public(ReportData("f", 2.0, 2, True, cases))
-    assert [case.name for case in shown.cases] == ["one"]
-    assert shown.closing == "Grading adds 2 cases (bad input): `check(f, hidden=True)` shows them."
-
-
-def test_outputs_that_depend_on_time_are_recognised() -> None:
-    assert CLOCKS.match("because it shows the time")
-    assert CLOCKS.match("because it is a clock")
-    assert not CLOCKS.match("because training ends in other digits on another processor")
 
 
 def test_stored_picture_is_cut_above_its_caption() -> None:
@@ -190,13 +162,6 @@ def test_a_foreign_folder_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(CourseError, match="contains files that are not from a site"):
         build_site(tmp_path, tmp_path, [find_chapter("01")])
     assert (tmp_path / "thesis.txt").read_text() == "mine"
-
-
-def test_long_words_of_code_break_at_brackets_and_dots() -> None:
-    short = '<span class="n">layer</span><span class="o">.</span><span class="n">weight</span> + 1'
-    assert "<wbr>" not in _hung(short)
-    long = short.replace("weight", "a_weight_with_a_long_name")
-    assert _hung(long).count("<wbr>.") == 1
 
 
 def test_rows_of_a_printed_table_may_have_full_columns() -> None:

@@ -20,7 +20,7 @@ from lmcourse.course.chapters import find_chapter
 from lmcourse.site import frames as frames_module
 from lmcourse.site.builder import build_site
 from lmcourse.site.links import Links, bibtex, chapter_links
-from tests.site.test_site import stripes
+from tests.site.placeholders import stripes
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
