@@ -85,12 +85,6 @@ def test_a_shared_norm_is_computed_once() -> None:
     assert len(calls) == 1
 
 
-def test_the_kind_of_block_follows_the_configuration() -> None:
-    assert type(build_block(LAYER, BlockConfig(NORM), D, 0)) is Block
-    for branches in ("parallel", "parallel_two_norms"):
-        assert type(build_block(LAYER, BlockConfig(NORM, branches=branches), D, 0)) is ParallelBlock  # type: ignore[arg-type]
-
-
 def copy_attention(ours: Any, theirs: nn.MultiheadAttention) -> None:
     """Copy our random weights into torch's attention, which also has q, k and v in one matrix."""
     if hasattr(ours, "qkv"):

@@ -42,14 +42,6 @@ def test_a_token_outside_the_vocabulary_is_named() -> None:
         built(EmbeddingConfig("learned", max_positions=7))(TOKENS + 8, AT)
 
 
-def test_the_length_is_checked_without_reading_positions() -> None:
-    embedding = built(EmbeddingConfig("learned", max_positions=7, position_offset=2))
-    embedding.check_seq_len(7)
-    with pytest.raises(ValueError, match="8 tokens is longer than the 7 learned positions"):
-        embedding.check_seq_len(8)
-    built(EmbeddingConfig("sinusoidal")).check_seq_len(10**9)
-
-
 def test_the_original_embedding_matches_the_formula() -> None:
     embedding = built(EmbeddingConfig("sinusoidal", scale=D**0.5))
     expected = embedding.tokens.weight[TOKENS] * D**0.5 + sinusoidal(AT, D)
