@@ -140,22 +140,6 @@ def test_a_loader_resumes_on_any_number_of_processes(
     assert state["windows"] == len(head + tail)
 
 
-def test_a_loader_can_return_to_an_earlier_position() -> None:
-    with Loader(torch.arange(50), 2, 4, seed=1) as loader:
-        state = loader.state_dict()
-        once = starts(islice(loader, 9))
-        loader.load_state_dict(state)
-        assert starts(islice(loader, 9)) == once
-
-
-@pytest.mark.parametrize("prefetch", [0, 1, 3])
-def test_prefetched_batches_do_not_advance_the_position(prefetch: int) -> None:
-    with Loader(torch.arange(50), 2, 4, seed=1, prefetch=prefetch) as loader:
-        for step in range(1, 8):
-            next(loader)
-            assert loader.state_dict() == {"tokens": 50, "seq_len": 4, "seed": 1, "windows": 2 * step}
-
-
 def test_a_file_gives_the_same_batches_as_a_tensor(tmp_path: Path) -> None:
     write_tokens(tmp_path / "a", [range(300)], 300)
     with TokenFile(tmp_path / "a") as tokens, Loader(tokens, 3, 7, seed=5) as one:

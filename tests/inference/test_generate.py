@@ -186,15 +186,6 @@ def test_the_whole_context_can_be_used() -> None:
         generate(model, [[1] * 3], NEW)
 
 
-def test_a_session_continues_after_a_prompt() -> None:
-    model = build(CONFIGS["two windows"])
-    session = DecodingSession(model)
-    parts = [session.next_logits(torch.tensor([part])) for part in ([1, 2, 3], [4], [5, 6, 7, 8, 9, 1])]
-    with torch.inference_mode():
-        whole = model(torch.tensor([[1, 2, 3, 4, 5, 6, 7, 8, 9, 1]]))[0]
-    torch.testing.assert_close(torch.cat(parts), whole[[2, 3, 9]], atol=2e-5, rtol=0)
-
-
 def test_select_reorders_an_encoder_decoders_source() -> None:
     model, sources, rows = encoder_decoder(), [[3, 1, 4], [1, 5, 9, 2, 6], [5]], [2, 0, 2, 1]
     session = DecodingSession(model, sources=sources)
