@@ -8,13 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 
 from lmcourse.base.errors import CourseError
-from lmcourse.data.tokenizers import (
-    BPETokenizer,
-    ByteTokenizer,
-    CharacterTokenizer,
-    Tokenizer,
-    load_tokenizer,
-)
+from lmcourse.data.tokenizers import BPETokenizer, ByteTokenizer, CharacterTokenizer, Tokenizer, load_tokenizer
 from tests.data.texts import ENGLISH, EVERY, ODD
 
 

@@ -184,17 +184,6 @@ def test_select_reorders_drops_and_repeats_rows(name: str, padding: bool) -> Non
     )
 
 
-def test_positions_continue_after_the_read_tokens() -> None:
-    cache = Cache(CONFIGS["mha"])
-    two = torch.zeros(2, 2, dtype=torch.long)
-    assert cache.begin(two)[0].tolist() == [[0, 1], [0, 1]]
-    positions, plain = cache.begin(two)
-    assert (positions.tolist(), plain) == ([[2, 3], [2, 3]], True)
-    cache.begin(two, torch.tensor([[4, PADDING_POSITION], [PADDING_POSITION, PADDING_POSITION]]))
-    positions, plain = cache.begin(two)
-    assert (positions.tolist(), plain) == ([[5, 6], [4, 5]], False)
-
-
 def test_no_gradient_flows_into_the_cache() -> None:
     with torch.inference_mode(False):
         model, cache = build(CONFIGS["two windows"]), Cache(CONFIGS["two windows"])

@@ -35,12 +35,6 @@ def test_generation_matches_a_loop_without_a_cache(name: str) -> None:
     assert generate(model, PROMPTS, NEW) == [slow(model, prompt, NEW) for prompt in PROMPTS]
 
 
-def test_prompts_of_one_length_need_no_padding() -> None:
-    model = build(CONFIGS["two windows"])
-    prompts = [[1, 2, 3], [4, 5, 6]]
-    assert generate(model, prompts, NEW) == [slow(model, prompt, NEW) for prompt in prompts]
-
-
 def test_generate_works_with_an_encoder_decoder() -> None:
     model = encoder_decoder()
     sources, starts = [[3, 1, 4, 1, 5, 9], [2, 6]], [[1], [1, 2, 3]]
@@ -132,11 +126,6 @@ def test_a_seed_repeats_a_text() -> None:
         generate(model, PROMPTS, 20, sampling, generator=torch.Generator().manual_seed(seed)) for seed in (3, 3, 4)
     )
     assert first == again != other
-
-
-def test_generate_works_with_bf16_models() -> None:
-    texts = generate(build(CONFIGS["two windows"]).to(torch.bfloat16), PROMPTS, NEW)
-    assert [len(text) for text in texts] == [NEW] * 3
 
 
 @pytest.mark.parametrize(

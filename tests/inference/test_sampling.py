@@ -55,14 +55,6 @@ def test_min_p_by_hand(row: list[float], p: float) -> None:
     assert kept(min_p(torch.tensor(row), p)) == [i for i, q in enumerate(chances) if q >= p * max(chances)]
 
 
-@given(rows, shares, st.integers(1, 9))
-def test_every_row_of_a_batch_is_filtered_separately(row: list[float], p: float, k: int) -> None:
-    other = [x * 0.5 for x in reversed(row)]
-    both = torch.tensor([row, other])
-    for rule in (lambda x: top_k(x, k), lambda x: top_p(x, p), lambda x: min_p(x, p)):
-        assert torch.equal(rule(both), torch.stack([rule(both[0]), rule(both[1])]))
-
-
 @pytest.mark.prove
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10_000), shares, st.integers(1, 40), st.sampled_from([0.3, 1.0, 1.9]))

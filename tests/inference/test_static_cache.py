@@ -113,9 +113,7 @@ def test_only_the_batch_size_needs_another_compiled_program(monkeypatch: pytest.
 
 
 @pytest.mark.prove
-def test_sources_and_threads_have_separate_compiled_programs(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_sources_and_threads_have_separate_compiled_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs differ only in what they were compiled for."""
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
     model = encoder_decoder()

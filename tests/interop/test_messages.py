@@ -50,35 +50,19 @@ def refusal(call, *args, **kwargs) -> str:
         ({"num_key_value_heads": 3}, ["2 query heads", "3 key heads"]),
         ({"head_dim": "x"}, ["head_dim must be a whole number, not 'x'"]),
         ({"tie_word_embeddings": "no"}, ["tie_word_embeddings must be true or false, not 'no'"]),
+        ({"sliding_window": 4096}, ["sliding_window"]),
+        ({"residual_multiplier": 0.5}, ["residual_multiplier"]),
+        ({"position_embedding_type": "alibi"}, ["position_embedding_type"]),
+        ({"rope_scaling": [1]}, ["config.json has a setting that cannot be read"]),
+        ({"num_hidden_layers": 10**8}, ["layers are more"]),
     ],
     ids=str,
 )
 def test_an_unsupported_setting_is_reported(changes, told) -> None:
     line = refusal(FAMILIES["llama"].read, {**LLAMA, **changes})
-    assert all(part in line for part in ["llama", *told]), line
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"sliding_window": 4096},
-        {"attn_logit_softcapping": 30.0},
-        {"residual_multiplier": 0.5},
-        {"position_embedding_type": "alibi"},
-        {"rope_interleaved": True},
-        {"vocab_size": "ten"},
-        {"rope_scaling": [1]},
-        {"rms_norm_eps": {}},
-        {"num_hidden_layers": 10**8},
-    ],
-    ids=str,
-)
-def test_setting_that_may_change_the_numbers_is_rejected(changes) -> None:
-    (name,) = changes
-    line = refusal(FAMILIES["llama"].read, {**LLAMA, **changes})
     assert line.startswith("llama: ")
     assert len(line) < 250
-    assert name in line or "config.json has a setting that cannot be read" in line or "layers are more" in line
+    assert all(part in line for part in told), line
 
 
 def test_two_spellings_must_agree() -> None:
@@ -199,10 +183,3 @@ except CourseError as error:
     assert "transformers" in told
     assert "lmcourse[parity]" in told
     assert told.count("\n") == 1
-
-
-@pytest.mark.prove
-def test_models_do_not_import_interop() -> None:
-    program = "import sys, lmcourse.models, lmcourse.models.transformer; print('interop' in str(list(sys.modules)))"
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert told.strip() == "False"

@@ -28,11 +28,6 @@ def test_add_one_by_hand() -> None:
     assert NGram(2, 3, add=1).probabilities([0]).tolist() == pytest.approx([1 / 3] * 3)
 
 
-def test_interpolation_matches_a_result_by_hand() -> None:
-    mixed = NGram(2, 3, weights=[0.25, 0.75]).count(TEXT).probabilities([0])
-    assert mixed.tolist() == pytest.approx([0.25 * 3 / 7, 0.25 * 3 / 7 + 0.75 * 2 / 3, 0.25 / 7 + 0.75 / 3])
-
-
 def test_an_unseen_context_uses_the_shorter_context() -> None:
     model = NGram(3, 3).count(TEXT)
     assert torch.equal(model.probabilities([2, 1]), NGram(2, 3).count(TEXT).probabilities([1]))
