@@ -21,12 +21,6 @@ def built(config: EmbeddingConfig) -> Embedding:
     return Embedding(config, V, D)
 
 
-def test_tokens_alone_are_rows_of_the_matrix() -> None:
-    embedding = built(EmbeddingConfig())
-    assert torch.equal(embedding(TOKENS, AT), embedding.tokens.weight[TOKENS])
-    assert embedding.positions is None
-
-
 def test_learned_positions_start_at_the_offset() -> None:
     embedding = built(EmbeddingConfig("learned", max_positions=7, position_offset=2))
     assert embedding.positions is not None

@@ -132,14 +132,6 @@ def test_the_learned_bias_is_looked_up_by_head_and_distance() -> None:
     torch.testing.assert_close(bias[0, :, 0, 0], bias[0, :, 1, 2])
 
 
-@given(position=st.integers(0, 3000), feature=st.integers(0, 7))
-def test_sines_follow_the_formula(position: int, feature: int) -> None:
-    waves = sinusoidal(torch.tensor([position]), 16)[0]
-    angle = position / 10_000 ** (2 * feature / 16)
-    assert waves[2 * feature].item() == pytest.approx(math.sin(angle), abs=5e-4)
-    assert waves[2 * feature + 1].item() == pytest.approx(math.cos(angle), abs=5e-4)
-
-
 @pytest.mark.prove
 def test_sines_match_transformers() -> None:
     """The reference is Marian, in which all cosines follow all sines."""
