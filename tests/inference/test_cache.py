@@ -97,17 +97,6 @@ def test_texts_of_different_lengths_continue_as_if_alone(name: str, side: str) -
         close(again[row][positions[row] != PADDING_POSITION], alone[row][n:])
 
 
-@corners
-def test_a_row_can_pause_while_others_continue(name: str) -> None:
-    model, cache, texts = build(CONFIGS[name]), Cache(CONFIGS[name]), random_tokens(2, 12)
-    model(texts[:, :4], kv_cache=cache)
-    for at in range(4, 8):
-        model(texts[:, at : at + 1], torch.tensor([[at], [PADDING_POSITION]]), kv_cache=cache)
-    logits = [model(torch.stack([texts[0, at], texts[1, at - 4]])[:, None], kv_cache=cache) for at in range(8, 12)]
-    close(torch.cat([part[:1] for part in logits], dim=1), model(texts[:1])[:, 8:])
-    close(torch.cat([part[1:] for part in logits], dim=1), model(texts[1:])[:, 4:8])
-
-
 def test_a_cache_works_with_an_encoder_decoder() -> None:
     model = encoder_decoder()
     source, target = random_tokens(2, 9), random_tokens(2, LENGTH, seed=2)

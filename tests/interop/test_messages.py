@@ -21,14 +21,8 @@ from lmcourse.nn.feed_forward import FeedForwardConfig
 from lmcourse.nn.norm import NormConfig
 from lmcourse.nn.rotary import RotaryConfig
 
-LLAMA = {
-    "model_type": "llama",
-    "vocab_size": 10,
-    "hidden_size": 8,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "intermediate_size": 6,
-}
+SIZES = {"vocab_size": 10, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 6}
+LLAMA = {"model_type": "llama", **SIZES}
 
 
 def refusal(call, *args, **kwargs) -> str:
@@ -88,9 +82,7 @@ def test_a_key_that_contradicts_the_family_is_rejected(family, changes) -> None:
 def test_one_base_for_two_kinds_of_layers_is_rejected() -> None:
     settings = {**LLAMA, "model_type": "gemma3_text", "rope_parameters": {"rope_type": "default", "rope_theta": 5e5}}
     line = refusal(FAMILIES["gemma3_text"].read, settings)
-    assert "rope_parameters" in line
-    assert "full_attention" in line
-    assert "sliding_attention" in line
+    assert all(part in line for part in ("rope_parameters", "full_attention", "sliding_attention")), line
 
 
 def test_a_layer_kind_without_a_base_gets_the_familys_default() -> None:

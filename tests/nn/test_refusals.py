@@ -101,11 +101,3 @@ def test_invalid_settings_are_rejected_in_one_line(make: Callable[[], Any], told
     with pytest.raises(ValueError, match=told) as refusal:
         make()
     assert "\n" not in str(refusal.value)
-
-
-def test_settings_that_work_are_accepted() -> None:
-    model(AttentionConfig(6, kv_heads=3, d_head=4), position_bias=RelativePositionBiasConfig(2, 2))
-    model(AttentionConfig(2, pattern=AttentionPattern(causal=False)), position_bias=AlibiConfig())
-    translator({}, {})
-    assert AttentionConfig(6).key_heads == 6
-    assert AttentionConfig(6, d_head=5).head_width(7) == 5
