@@ -37,6 +37,7 @@ def translator(encoder: dict[str, Any], decoder: dict[str, Any]) -> EncoderDecod
 
 REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: NormConfig("batch"), "there is no norm 'batch'; choose from 'layer', 'rms'"),  # type: ignore[arg-type]
+    (lambda: NormConfig(eps=0.0), "eps must be positive, not 0.0"),
     (lambda: NormConfig(scale=False, unit_offset=True), "set scale=True"),
     (lambda: RotaryConfig(layout="both"), "there is no layout of RoPE's pairs 'both'"),  # type: ignore[arg-type]
     (lambda: RotaryConfig(theta=0.0), "RoPE needs theta > 0"),
@@ -52,6 +53,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
         lambda: model(AttentionConfig(2, rotary=RotaryConfig(scaling=LongRope((1.0,), (2.0,), 100, 2.0)))),
         "layer 0: LongRoPE has 1 divisors, but 2 pairs are rotated",
     ),
+    (lambda: RelativePositionVectorsConfig(0), "at least 1, not 0"),
     (lambda: AttentionPattern("all"), "there is no attention pattern 'all'"),  # type: ignore[arg-type]
     (lambda: RelativePositionBiasConfig(1), "each direction needs the same number of buckets, at least 2"),
     (lambda: RelativePositionBiasConfig(32, 16), "got 32 buckets and a max_distance of 16"),
@@ -59,6 +61,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: AttentionTemperatureConfig(0, 0.1), "at least 1 token, not 0"),
     (lambda: AttentionConfig(0), "0 query heads"),
     (lambda: AttentionConfig(6, kv_heads=4), "6 query heads cannot share 4 key heads evenly"),
+    (lambda: AttentionConfig(2, d_head=0), "a head's width must be positive, not 0"),
     (lambda: AttentionConfig(2, soft_cap=0.0), "the soft cap must be positive"),
     (lambda: AttentionConfig(2, dropout=1.0), "dropout must be at least 0 and below 1, not 1.0"),
     (lambda: FeedForwardConfig(0), "width must be positive"),
