@@ -30,8 +30,8 @@ class Cache:
         logits = model(prompt, kv_cache=cache)       # prefill
         logits = model(token, kv_cache=cache)        # decode, as often as you like
 
-    No gradient flows through the stored keys and values. If a pass fails, the cache is unusable: `reset` it. Raises
-    ValueError if the capacity is not positive, or a layer sees later tokens, so that stored keys would have to change.
+    No gradient flows through the stored keys and values. If a pass fails, the cache is unusable. Raises ValueError if
+    the capacity is not positive, or a layer sees later tokens, so that stored keys would have to change.
 
     Args:
         config: the configuration of the model, or of the decoder in an encoder–decoder.
@@ -47,21 +47,16 @@ class Cache:
             if not pattern.causal:
                 raise ValueError(f"layer {index} sees later tokens, so it cannot use a cache")
         self.capacity = capacity
-        self._patterns = patterns
-        self.reset()
-
-    def reset(self) -> None:
-        """Empty the cache."""
         layouts: dict[AttentionPattern | None, CacheLayout] = {}
-        for pattern in self._patterns:
+        for pattern in patterns:
             if pattern.span is None:
                 layouts.setdefault(None, GrowingBuffer(self.capacity))
             else:
                 layouts.setdefault(pattern, RingBuffer(pattern, self.capacity))
         self.tokens = 0
         self._layouts = list(layouts.values())
-        self._layout_of = [layouts[None if pattern.span is None else pattern] for pattern in self._patterns]
-        self._memory: list[tuple[Tensor, Tensor] | None] = [None] * len(self._patterns)
+        self._layout_of = [layouts[None if pattern.span is None else pattern] for pattern in patterns]
+        self._memory: list[tuple[Tensor, Tensor] | None] = [None] * len(patterns)
         self._next: Tensor | None = None  # the next position of every row; None while it is `tokens` in all rows
 
     def begin(
@@ -129,15 +124,6 @@ class Cache:
         rows = memory[0][0].shape[0]
         first = memory[0][0].new_full((rows,), self.tokens, dtype=torch.long) if self._next is None else self._next
         return StaticCache(memory, [static[id(layout)] for layout in self._layout_of], first[:, None])
-
-    def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Cache:
-        """Move the cache to a device or change its number format, together with the model."""
-        if device is not None:
-            for layout in self._layouts:
-                layout.to(torch.device(device))
-            self._next = None if self._next is None else self._next.to(device)
-        self._memory = [pair and (pair[0].to(device, dtype), pair[1].to(device, dtype)) for pair in self._memory]
-        return self
 
 
 def _widen(memory: tuple[Tensor, Tensor] | None, like: Tensor, width: int) -> tuple[Tensor, Tensor]:

@@ -62,10 +62,6 @@ class CacheLayout(ABC):
         """Keep these rows of the batch, in this order."""
         self._positions = self._positions[rows]
 
-    def to(self, device: torch.device) -> None:
-        """Move the layout to a device."""
-        self._positions = self._positions.to(device)
-
 
 class GrowingBuffer(CacheLayout):
     """A layout that keeps all tokens and grows. Padding also takes a slot, with PADDING_POSITION.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -163,17 +162,3 @@ def test_an_impossible_split_is_rejected() -> None:
             split(corpus_of(["a", "b"]), held_out)
     with pytest.raises(CourseError, match="has no text"):
         split(corpus_of([]))
-
-
-def test_a_split_reads_lazily() -> None:
-    passes = 0
-
-    def read() -> Iterator[str]:
-        nonlocal passes
-        passes += 1
-        yield from ("a", "b", "c")
-
-    train, _ = split(Corpus("some", read))
-    assert passes == 1
-    assert list(train.texts()) == list(train.texts())
-    assert passes == 3

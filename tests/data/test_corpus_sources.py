@@ -56,12 +56,6 @@ def library(folder: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, byte
     monkeypatch.setattr(sysconfig, "get_path", {"stdlib": str(folder)}.__getitem__)
 
 
-def test_modules_are_sorted_by_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = [f"m{number:02}.py" for number in range(40)]
-    library(tmp_path, monkeypatch, {name: name.encode() for name in reversed(names)})
-    assert list(corpus_sources.python_code()) == names
-
-
 def test_modules_are_read_in_the_encoding_that_they_declare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     latin = "# coding: latin-1\n'café'\n"
     others = {"test/broken.py": b"\xff", "site-packages/other.py": b"other", "data.txt": b"text", "empty.py": b""}

@@ -62,13 +62,6 @@ def test_entropy_of_a_geometric_distribution_is_exact(stop: float) -> None:
     assert grammar.entropy_per_byte == pytest.approx(coin)
 
 
-@given(deeper=st.floats(0.01, 0.45))
-def test_entropy_of_a_branching_process_is_exact(deeper: float) -> None:
-    """The mean size of a tree whose nodes have two children with probability p is 1/(1 − 2p) (Galton and Watson)."""
-    grammar = Grammar({"s": [Production(deeper, "(", ("s", "s")), Production(1 - deeper, ".")]}, "s")
-    assert grammar.expected(lambda _: 1) == pytest.approx(1 / (1 - 2 * deeper))
-
-
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=50)
 def test_generated_texts_can_be_parsed(seed: int) -> None:
@@ -77,12 +70,6 @@ def test_generated_texts_can_be_parsed(seed: int) -> None:
     assert "".join(rule.text for rule in grammar.parse(text)) == text
     expected = text.count("(") * math.log(0.2) + text.count(".") * math.log(0.8)
     assert grammar.log_probability(text) == pytest.approx(expected)
-
-
-def test_several_texts_are_parsed_one_after_the_other() -> None:
-    grammar = Grammar(FINITE, "s")
-    texts = ["ayyézz", "c", "bx"]
-    assert grammar.log_probability("".join(texts)) == pytest.approx(sum(map(grammar.log_probability, texts)))
 
 
 @pytest.mark.parametrize(

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import bz2
 import hashlib
-import lzma
 import math
 import random
 import re
-from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from lmcourse.data.grammar import story_grammar
 from lmcourse.data.grammar.roles import word_roles
@@ -49,22 +45,11 @@ def test_a_long_sample_has_the_computed_sentence_counts(stories: list[str]) -> N
     assert expected == pytest.approx(4 * (1 + 1 / 0.2)), "4 paragraphs: an opening, 4 sentences, an end"
 
 
-@pytest.mark.parametrize("compress", [bz2.compress, lzma.compress])
-def test_no_compressor_gets_below_the_entropy(stories: list[str], compress: Callable[[bytes], bytes]) -> None:
+def test_a_compressor_does_not_get_below_the_entropy(stories: list[str]) -> None:
     """A compressor is a model of what comes next, and n bytes of it are 8 n ln 2 nats of loss."""
     text = "".join(stories).encode()
-    nats = 8 * math.log(2) * len(compress(text)) / len(text)
+    nats = 8 * math.log(2) * len(bz2.compress(text)) / len(text)
     assert story_grammar().entropy_per_byte < nats < 3 * story_grammar().entropy_per_byte
-
-
-@given(seed=st.integers(0, 2**32))
-@settings(max_examples=30, deadline=None)
-def test_a_storys_log_probability_is_the_sum_of_its_choices(seed: int) -> None:
-    grammar = story_grammar()
-    story = grammar.generate(random.Random(seed))
-    choices = list(grammar.parse(story))
-    assert "".join(rule.text for rule in choices) == story
-    assert grammar.log_probability(story) == pytest.approx(sum(math.log(rule.probability) for rule in choices))
 
 
 def test_the_same_seed_gives_the_same_stories_everywhere() -> None:

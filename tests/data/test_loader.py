@@ -9,7 +9,6 @@ from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -62,29 +61,6 @@ def test_window_borders_and_order_change_each_epoch(tokens: int, seq_len: int, s
     other = WindowOrder(tokens, seq_len, seed + 1).starts(0, 150 * order.per_epoch)
     assert other != list(chain.from_iterable(epochs))
     assert other[: -order.per_epoch] != list(chain.from_iterable(epochs[1:]))
-
-
-def test_an_epoch_is_shuffled_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A large text has millions of windows, and shuffling them takes a second."""
-    shuffles, generator = [], np.random.default_rng
-
-    def counted(seed: list[int]) -> np.random.Generator:
-        shuffles.append(seed)
-        return generator(seed)
-
-    monkeypatch.setattr(np.random, "default_rng", counted)
-    order = WindowOrder(tokens=101, seq_len=1, seed=4)
-    for first in range(0, 200, 4):
-        order.starts(first, 4)
-    assert shuffles == [[4, 0], [4, 1]]
-
-
-def test_the_shuffle_is_fair() -> None:
-    """Every window comes first about equally often: 6 windows, 3000 epochs, 500 ± 5 standard deviations of 20."""
-    order = WindowOrder(tokens=7, seq_len=1, seed=0)
-    assert order.per_epoch == 6
-    first = [order.starts(epoch * 6, 1)[0] for epoch in range(3000)]
-    assert all(400 < first.count(window) < 600 for window in range(6))
 
 
 @given(
@@ -140,22 +116,6 @@ def test_a_loader_resumes_on_any_number_of_processes(
     assert state["windows"] == len(head + tail)
 
 
-def test_a_loader_can_return_to_an_earlier_position() -> None:
-    with Loader(torch.arange(50), 2, 4, seed=1) as loader:
-        state = loader.state_dict()
-        once = starts(islice(loader, 9))
-        loader.load_state_dict(state)
-        assert starts(islice(loader, 9)) == once
-
-
-@pytest.mark.parametrize("prefetch", [0, 1, 3])
-def test_prefetched_batches_do_not_advance_the_position(prefetch: int) -> None:
-    with Loader(torch.arange(50), 2, 4, seed=1, prefetch=prefetch) as loader:
-        for step in range(1, 8):
-            next(loader)
-            assert loader.state_dict() == {"tokens": 50, "seq_len": 4, "seed": 1, "windows": 2 * step}
-
-
 def test_a_file_gives_the_same_batches_as_a_tensor(tmp_path: Path) -> None:
     write_tokens(tmp_path / "a", [range(300)], 300)
     with TokenFile(tmp_path / "a") as tokens, Loader(tokens, 3, 7, seed=5) as one:
@@ -192,32 +152,6 @@ class Breaks:
         return torch.arange(60)[part]
 
 
-class Counts:
-    """A text that counts its reads, and signals when it was read `enough` times."""
-
-    def __init__(self, enough: int) -> None:
-        self.reads, self.enough, self.done = 0, enough, threading.Event()
-
-    def __len__(self) -> int:
-        return 60
-
-    def __getitem__(self, part: slice) -> Tensor:
-        self.reads += 1
-        if self.reads == self.enough:
-            self.done.set()
-        return torch.arange(60)[part]
-
-
-@pytest.mark.parametrize("prefetch", [1, 3])
-def test_prefetch_makes_the_given_number_of_batches_in_advance(prefetch: int) -> None:
-    text = Counts(enough=2 * (4 + prefetch))
-    with Loader(text, 2, 3, seed=0, prefetch=prefetch) as loader:
-        for _ in range(4):
-            next(loader)
-        assert text.done.wait(timeout=30)
-    assert text.reads == text.enough
-
-
 @pytest.mark.parametrize("prefetch", [0, 2])
 def test_an_error_is_raised_at_its_batch_and_ends_the_thread(prefetch: int) -> None:
     threads, text = Threads(), torch.arange(60)
@@ -249,12 +183,6 @@ def test_the_thread_ends_when_the_loader_is_deleted() -> None:
     del loader
     gc.collect()
     assert threads.all_end()
-
-
-def test_without_prefetch_there_is_no_thread() -> None:
-    threads = Threads()
-    next(Loader(torch.arange(60), 1, 3, seed=0, prefetch=0))
-    assert not threads.started()
 
 
 def test_a_closed_loader_can_be_used_again() -> None:

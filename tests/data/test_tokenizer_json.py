@@ -14,8 +14,8 @@ from hypothesis import example, given, settings
 
 from lmcourse.base.errors import CourseError
 from lmcourse.data.corpora import find_corpus
-from lmcourse.data.tokenizers import BPETokenizer, ByteTokenizer, open_tokenizer, save_tokenizer
-from lmcourse.data.tokenizers.tokenizer_json import BYTE_CHARACTERS, from_hugging_face, to_hugging_face
+from lmcourse.data.tokenizers import BPETokenizer, ByteTokenizer, open_any_tokenizer, save_tokenizer
+from lmcourse.data.tokenizers.tokenizer_json import from_hugging_face, to_hugging_face
 from tests.data.texts import ENGLISH, EVERY, ODD
 
 
@@ -48,18 +48,10 @@ def test_a_tokenizer_saved_by_the_tokenizers_library_is_the_same(
     ours: BPETokenizer, theirs: tokenizers.Tokenizer, tmp_path: Path
 ) -> None:
     theirs.save(str(tmp_path / "theirs.json"))
-    again = open_tokenizer(tmp_path / "theirs.json")
+    again = open_any_tokenizer(tmp_path / "theirs.json")
     assert isinstance(again, BPETokenizer)
     assert again.merges == ours.merges
     assert again.encode(ODD) == ours.encode(ODD)
-
-
-def test_characters_of_bytes_match_their_library() -> None:
-    assert sorted(BYTE_CHARACTERS) == sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
-    byte_level = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    for text in ("é ~\x7f\u00ad\x00\n", "東京"):
-        shown = "".join(piece for piece, _ in byte_level.pre_tokenize_str(text))
-        assert shown == "".join(BYTE_CHARACTERS[byte] for byte in text.encode())
 
 
 def test_merges_in_the_older_format_are_read(ours: BPETokenizer) -> None:
@@ -74,43 +66,36 @@ def changed(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
     return saved
 
 
-REFUSED: list[tuple[Callable[[dict[str, Any]], object], str]] = [
-    (lambda saved: saved["model"].update(type="Unigram"), "a different kind of model"),
-    (lambda saved: saved["model"].update(dropout=0.1), "a different kind of model"),
-    (lambda saved: saved["model"].update(ignore_merges=True), "a different kind of model"),
-    (lambda saved: saved.update(added_tokens=[{"id": 257, "content": "<|endoftext|>"}]), "special tokens"),
-    (lambda saved: saved.update(normalizer={"type": "NFC"}), "changes the text"),
-    (lambda saved: saved.update(pre_tokenizer={"type": "Whitespace"}), "splits words by a different rule"),
-    (lambda saved: saved["model"]["vocab"].update({"a": 98, "b": 97}), "numbers its tokens differently"),
-    (lambda saved: saved["model"]["vocab"].update(zz=300), "numbers its tokens differently"),
-    (lambda saved: saved["model"]["merges"].append(["a", "zz"]), "KeyError"),
-    (lambda saved: saved["model"].pop("merges"), "KeyError"),
-    (lambda saved: saved.update(model=None), "TypeError"),
+OTHER: list[Callable[[dict[str, Any]], object]] = [
+    lambda saved: saved["model"].update(type="Unigram"),
+    lambda saved: saved["model"].update(dropout=0.1),
+    lambda saved: saved["model"].update(ignore_merges=True),
+    lambda saved: saved.update(added_tokens=[{"id": 257, "content": "<|endoftext|>"}]),
+    lambda saved: saved.update(normalizer={"type": "NFC"}),
+    lambda saved: saved.update(pre_tokenizer={"type": "Whitespace"}),
+    lambda saved: saved["model"]["vocab"].update({"a": 98, "b": 97}),
+    lambda saved: saved["model"]["vocab"].update(zz=300),
+    lambda saved: saved["model"]["merges"].append(["a", "zz"]),
+    lambda saved: saved["model"].pop("merges"),
+    lambda saved: saved.update(model=None),
 ]
 
 
-@pytest.mark.parametrize(("change", "why"), REFUSED)
-def test_tokenizer_files_with_other_tokens_are_rejected(
-    change: Callable[[dict[str, Any]], object], why: str, tmp_path: Path
-) -> None:
-    path = tmp_path / "other.json"
-    path.write_text(json.dumps(changed(change)), encoding="utf-8")
-    with pytest.raises(CourseError, match=why) as told:
-        open_tokenizer(path)
-    assert str(path) in str(told.value)
-    assert "\n" not in str(told.value)
+@pytest.mark.parametrize("change", OTHER)
+def test_tokenizer_files_with_other_tokens_are_not_ours(change: Callable[[dict[str, Any]], object]) -> None:
+    assert from_hugging_face(changed(change)) is None
 
 
 def test_saved_tokenizers_open_and_other_files_are_rejected(tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     path.write_text(json.dumps(ByteTokenizer().to_json()), encoding="utf-8")
-    assert isinstance(open_tokenizer(path), ByteTokenizer)
+    assert isinstance(open_any_tokenizer(path), ByteTokenizer)
     for content in ("[]", "{", "3"):
         path.write_text(content, encoding="utf-8")
         with pytest.raises(CourseError, match=r"run\.json is damaged"):
-            open_tokenizer(path)
+            open_any_tokenizer(path)
     with pytest.raises(CourseError, match="cannot be read"):
-        open_tokenizer(tmp_path / "missing.json")
+        open_any_tokenizer(tmp_path / "missing.json")
 
 
 def test_the_courses_text_matches_the_recorded_counts() -> None:

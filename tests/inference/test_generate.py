@@ -35,12 +35,6 @@ def test_generation_matches_a_loop_without_a_cache(name: str) -> None:
     assert generate(model, PROMPTS, NEW) == [slow(model, prompt, NEW) for prompt in PROMPTS]
 
 
-def test_prompts_of_one_length_need_no_padding() -> None:
-    model = build(CONFIGS["two windows"])
-    prompts = [[1, 2, 3], [4, 5, 6]]
-    assert generate(model, prompts, NEW) == [slow(model, prompt, NEW) for prompt in prompts]
-
-
 def test_generate_works_with_an_encoder_decoder() -> None:
     model = encoder_decoder()
     sources, starts = [[3, 1, 4, 1, 5, 9], [2, 6]], [[1], [1, 2, 3]]
@@ -134,11 +128,6 @@ def test_a_seed_repeats_a_text() -> None:
     assert first == again != other
 
 
-def test_generate_works_with_bf16_models() -> None:
-    texts = generate(build(CONFIGS["two windows"]).to(torch.bfloat16), PROMPTS, NEW)
-    assert [len(text) for text in texts] == [NEW] * 3
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -184,15 +173,6 @@ def test_the_whole_context_can_be_used() -> None:
     model = build(replace(CONFIGS["mha"], context=12))
     with pytest.raises(ValueError, match="context of 12"):
         generate(model, [[1] * 3], NEW)
-
-
-def test_a_session_continues_after_a_prompt() -> None:
-    model = build(CONFIGS["two windows"])
-    session = DecodingSession(model)
-    parts = [session.next_logits(torch.tensor([part])) for part in ([1, 2, 3], [4], [5, 6, 7, 8, 9, 1])]
-    with torch.inference_mode():
-        whole = model(torch.tensor([[1, 2, 3, 4, 5, 6, 7, 8, 9, 1]]))[0]
-    torch.testing.assert_close(torch.cat(parts), whole[[2, 3, 9]], atol=2e-5, rtol=0)
 
 
 def test_select_reorders_an_encoder_decoders_source() -> None:

@@ -55,14 +55,6 @@ def test_min_p_by_hand(row: list[float], p: float) -> None:
     assert kept(min_p(torch.tensor(row), p)) == [i for i, q in enumerate(chances) if q >= p * max(chances)]
 
 
-@given(rows, shares, st.integers(1, 9))
-def test_every_row_of_a_batch_is_filtered_separately(row: list[float], p: float, k: int) -> None:
-    other = [x * 0.5 for x in reversed(row)]
-    both = torch.tensor([row, other])
-    for rule in (lambda x: top_k(x, k), lambda x: top_p(x, p), lambda x: min_p(x, p)):
-        assert torch.equal(rule(both), torch.stack([rule(both[0]), rule(both[1])]))
-
-
 @pytest.mark.prove
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10_000), shares, st.integers(1, 40), st.sampled_from([0.3, 1.0, 1.9]))
@@ -79,20 +71,10 @@ def test_the_rules_match_transformers(seed: int, p: float, k: int, t: float) -> 
         assert torch.equal(ours, theirs(None, logits))
 
 
-def test_the_token_that_crosses_the_threshold_stays() -> None:
-    row = torch.tensor([0.5, 0.3, 0.2]).log()
-    assert kept(top_p(row, 0.6)) == [0, 1]
-    assert kept(top_p(row, 0.01)) == [0]
-    assert kept(top_p(row, 1.0)) == [0, 1, 2]
-
-
 def test_top_p_stops_at_an_exact_threshold() -> None:
     row = torch.zeros(4)  # four tokens with probability ¼ each
     assert kept(top_p(row, 0.5)) == [0, 1]
     assert kept(top_p(row, 0.25)) == [0]
-
-
-def test_top_p_of_one_keeps_even_very_unlikely_tokens() -> None:
     assert kept(top_p(torch.tensor([40.0, 0.0, -40.0]), 1.0)) == [0, 1, 2]
 
 
@@ -139,14 +121,10 @@ def test_sampling_does_not_change_its_input() -> None:
     [
         (lambda: temperature(torch.zeros(1), 0.0), "must be positive and finite, not 0"),
         (lambda: top_k(torch.zeros(1), 0), "k must be at least 1, not 0"),
-        (lambda: top_p(torch.zeros(1), 0.0), "top-p is a fraction"),
         (lambda: top_p(torch.zeros(1), 1.5), "at most 1, not 1.5"),
         (lambda: min_p(torch.zeros(1), -0.1), "min-p is a fraction"),
         (lambda: Sampling(temperature=-1), "must be positive"),
         (lambda: Sampling(temperature=math.nan), "must be positive and finite, not nan"),
-        (lambda: Sampling(temperature=math.inf), "must be positive and finite, not inf"),
-        (lambda: Sampling(top_k=0), "k must be at least 1, not 0"),
-        (lambda: Sampling(top_p=2), "top-p is a fraction"),
         (lambda: Sampling(0, min_p=2), "min-p is a fraction"),
     ],
 )
@@ -162,18 +140,6 @@ def test_draws_follow_the_probabilities() -> None:
     shares = torch.bincount(tokens, minlength=3) / count
     # Four standard deviations of a fraction are at most 4 · √(¼ / 20000) = 0.014.
     torch.testing.assert_close(shares, torch.tensor([0.6, 0.3, 0.1]), atol=0.014, rtol=0)
-
-
-def test_a_seed_repeats_a_draw() -> None:
-    logits = torch.randn(64, 100, generator=torch.Generator().manual_seed(1))
-    first, again, other = (sample(logits, torch.Generator().manual_seed(seed)).tolist() for seed in (5, 5, 6))
-    assert first == again != other
-
-
-def test_excluded_tokens_are_never_sampled() -> None:
-    logits = torch.zeros(2000, 10)
-    tokens = Sampling(top_k=3)(logits, torch.Generator().manual_seed(0))
-    assert set(tokens.tolist()) == {0, 1, 2}
 
 
 def test_sampling_rules_apply_in_the_documented_order() -> None:

@@ -51,20 +51,6 @@ def test_an_encoder_decoder_gives_the_same_results() -> None:
     torch.testing.assert_close(fixed, grown, rtol=1e-5, atol=2e-6)
 
 
-def test_no_shape_changes_from_step_to_step() -> None:
-    model = build(CONFIGS["two windows"])
-    session = DecodingSession(model, 32)
-    session.next_logits(*left_pad(PROMPTS, session.device))
-    with torch.inference_mode():
-        static = session.cache.to_static()
-        k = torch.zeros(3, 6, 1, 4)
-        shapes = []
-        for _ in range(STEPS):
-            static.begin(torch.zeros(3, 1, dtype=torch.long))
-            shapes.append([[part.shape for part in static.append(layer, k, k)] for layer in range(3)])
-    assert all(shape == shapes[0] for shape in shapes)
-
-
 @pytest.mark.parametrize(("capacity", "read", "message"), [(None, True, "capacity"), (8, False, "read a prompt")])
 def test_a_cache_that_cannot_become_static_is_reported(capacity: int | None, read: bool, message: str) -> None:
     model = build(CONFIGS["mha"])
@@ -127,9 +113,7 @@ def test_only_the_batch_size_needs_another_compiled_program(monkeypatch: pytest.
 
 
 @pytest.mark.prove
-def test_sources_and_threads_have_separate_compiled_programs(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_sources_and_threads_have_separate_compiled_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs differ only in what they were compiled for."""
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
     model = encoder_decoder()

@@ -55,26 +55,10 @@ def test_the_product_matches_the_rounded_weights(kind: type, shape: tuple[int, .
     assert ((y.double() - narrow.bias.double() - exact).abs() <= bound).all()
 
 
-def test_a_weight_is_off_by_at_most_half_a_step(linear: nn.Linear) -> None:
-    narrow = Int8Linear(linear)
-    scale = narrow.scale.double()[:, None]
-    # The scale itself is rounded to bf16, which can move the largest weight, 127 steps, by more than half a step.
-    error = (narrow.weight.double() * scale - linear.weight.double()).abs()
-    assert (error <= scale * (0.5 + 127 * HALF_STEP_BF16)).all()
-    assert (error <= 0.5001 * scale).double().mean() > 0.99
-
-
 def test_a_row_of_zero_weights_stays_zero() -> None:
     layer = nn.Linear(8, 2, bias=False)
     nn.init.zeros_(layer.weight)
     assert torch.equal(Int8Linear(layer)(inputs(3, 8)), torch.zeros(3, 2))
-
-
-def test_a_device_without_the_int8_kernel_gives_the_same_result(linear: nn.Linear) -> None:
-    """A meta tensor is not on a CPU, so it takes the other code path; shape and format are the same."""
-    narrow = Int8Linear(linear).to("meta")
-    y = narrow(torch.empty(3, 7, 96, device="meta", dtype=torch.bfloat16))
-    assert (y.shape, y.dtype) == ((3, 7, 40), torch.float32)
 
 
 @pytest.mark.parametrize("name", CORNERS)

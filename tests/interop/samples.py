@@ -39,22 +39,9 @@ def _eps(key: str | None) -> dict[str, float]:
 def _llama(eps: str | None = "rms_norm_eps", **changes: Any) -> dict[str, Any]:
     """Return settings of a Llama-like model: six query heads share two key heads, and the heads do not fill the
     width."""
-    return (
-        {
-            "vocab_size": VOCAB_SIZE,
-            "hidden_size": 60,
-            "num_hidden_layers": 3,
-            "num_attention_heads": 6,
-            "num_key_value_heads": 2,
-            "head_dim": 14,
-            "intermediate_size": 70,
-            "max_position_embeddings": 64,
-            "pad_token_id": None,
-            **_eps(eps),
-        }
-        | _rope(10_000.0)
-        | changes
-    )
+    heads = {"num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 14}
+    sizes = {"vocab_size": VOCAB_SIZE, "hidden_size": 60, "num_hidden_layers": 3, "intermediate_size": 70, **heads}
+    return {**sizes, "max_position_embeddings": 64, "pad_token_id": None, **_eps(eps), **_rope(10_000.0), **changes}
 
 
 def _even(eps: str | None, **changes: Any) -> dict[str, Any]:
@@ -77,6 +64,10 @@ def _gpt(**changes: Any) -> dict[str, Any]:
     return {"vocab_size": VOCAB_SIZE, **names, **dropouts, **_eps("layer_norm_epsilon"), **changes}
 
 
+def _with_alibi(**sizes: int) -> dict[str, Any]:
+    return {"vocab_size": VOCAB_SIZE, **_eps("layer_norm_epsilon"), **sizes}
+
+
 def _falcon(**changes: Any) -> dict[str, Any]:
     settings = _mha("layer_norm_epsilon", **{"ffn_hidden_size": 70, **changes})
     del settings["intermediate_size"]
@@ -97,34 +88,24 @@ def _t5(**changes: Any) -> dict[str, Any]:
 FIVE_LAYERS: dict[str, Any] = {"num_hidden_layers": 5}
 GROUPED = {"num_attention_heads": 6, "num_kv_heads": 2, "new_decoder_architecture": True}
 
+TRAINED = {"original_max_position_embeddings": 24}
+
 # All three cases occur: pairs that rotate often, rarely and in between.
-LLAMA3_SCALING = {
-    "factor": 8.0,
-    "low_freq_factor": 1.0,
-    "high_freq_factor": 4.0,
-    "original_max_position_embeddings": 24,
-}
+LLAMA3_SCALING = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, **TRAINED}
 
 # Of the seven pairs the first is unchanged, the last four are slowed down, and two are in between.
-YARN = {"factor": 4.0, "beta_fast": 3.0, "beta_slow": 0.1, "original_max_position_embeddings": 24}
+YARN = {"factor": 4.0, "beta_fast": 3.0, "beta_slow": 0.1, **TRAINED}
 # Longer than one prompt and shorter than its continuation, so that a text changes to the other list.
 LONGROPE = {
     "short_factor": [1.0, 1.0, 1.1, 1.2, 1.3, 1.4, 1.5],
     "long_factor": [1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0],
-    "original_max_position_embeddings": 24,
+    **TRAINED,
     "factor": 3.0,
 }
 
-PHI_LONGROPE = {
-    "rope_parameters": {
-        "rope_type": "longrope",
-        "rope_theta": 1e4,
-        "partial_rotary_factor": 0.5,
-        "short_factor": [1.0, 1.1, 1.3],
-        "long_factor": [1.0, 2.0, 5.0],
-    },
-    "original_max_position_embeddings": 24,
-}
+PHI_LONGROPE = TRAINED | _rope(
+    1e4, 0.5, rope_type="longrope", short_factor=[1.0, 1.1, 1.3], long_factor=[1.0, 2.0, 5.0]
+)
 
 SAMPLES: tuple[Sample, ...] = (
     Sample("llama2", "llama", _llama()),
@@ -167,35 +148,14 @@ SAMPLES: tuple[Sample, ...] = (
     Sample("falcon-7b", "falcon", _falcon()),
     Sample("falcon-40b", "falcon", _falcon(**GROUPED)),
     Sample("falcon-11b", "falcon", _falcon(**GROUPED, num_ln_in_parallel_attn=1)),
-    Sample(
-        "falcon-rw",
-        "falcon",
-        _falcon(alibi=True, multi_query=False, parallel_attn=False, bias=True),
-    ),
-    Sample(
-        "bloom",
-        "bloom",
-        {"vocab_size": VOCAB_SIZE, "hidden_size": 60, "n_layer": 3, "n_head": 6, **_eps("layer_norm_epsilon")},
-        "eager",
-    ),
+    Sample("falcon-rw", "falcon", _falcon(alibi=True, multi_query=False, parallel_attn=False, bias=True)),
+    Sample("bloom", "bloom", _with_alibi(hidden_size=60, n_layer=3, n_head=6), "eager"),
     Sample("opt", "opt", _opt()),
     Sample("opt-350m", "opt", _opt(do_layer_norm_before=False, word_embed_proj_dim=24)),
     Sample("cohere", "cohere", _llama("layer_norm_eps", logit_scale=0.3)),
     Sample("cohere-plus", "cohere", _llama("layer_norm_eps", logit_scale=0.3, use_qk_norm=True)),
     Sample("cohere2", "cohere2", _llama("layer_norm_eps", **FIVE_LAYERS, sliding_window=11, logit_scale=0.3)),
-    Sample(
-        "mpt",
-        "mpt",
-        {
-            "vocab_size": VOCAB_SIZE,
-            "d_model": 60,
-            "n_heads": 6,
-            "n_layers": 3,
-            "max_seq_len": 64,
-            **_eps("layer_norm_epsilon"),
-        },
-        "eager",
-    ),
+    Sample("mpt", "mpt", _with_alibi(d_model=60, n_heads=6, n_layers=3, max_seq_len=64), "eager"),
     Sample("nemotron", "nemotron", _llama("norm_eps", **_rope(10_000.0, 0.5) | {"head_dim": 16})),
     Sample("stablelm", "stablelm", _even("layer_norm_eps", **_rope(10_000.0, 0.5), use_qkv_bias=True)),
     Sample(

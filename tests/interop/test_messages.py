@@ -21,14 +21,8 @@ from lmcourse.nn.feed_forward import FeedForwardConfig
 from lmcourse.nn.norm import NormConfig
 from lmcourse.nn.rotary import RotaryConfig
 
-LLAMA = {
-    "model_type": "llama",
-    "vocab_size": 10,
-    "hidden_size": 8,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "intermediate_size": 6,
-}
+SIZES = {"vocab_size": 10, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 6}
+LLAMA = {"model_type": "llama", **SIZES}
 
 
 def refusal(call, *args, **kwargs) -> str:
@@ -50,35 +44,19 @@ def refusal(call, *args, **kwargs) -> str:
         ({"num_key_value_heads": 3}, ["2 query heads", "3 key heads"]),
         ({"head_dim": "x"}, ["head_dim must be a whole number, not 'x'"]),
         ({"tie_word_embeddings": "no"}, ["tie_word_embeddings must be true or false, not 'no'"]),
+        ({"sliding_window": 4096}, ["sliding_window"]),
+        ({"residual_multiplier": 0.5}, ["residual_multiplier"]),
+        ({"position_embedding_type": "alibi"}, ["position_embedding_type"]),
+        ({"rope_scaling": [1]}, ["config.json has a setting that cannot be read"]),
+        ({"num_hidden_layers": 10**8}, ["layers are more"]),
     ],
     ids=str,
 )
 def test_an_unsupported_setting_is_reported(changes, told) -> None:
     line = refusal(FAMILIES["llama"].read, {**LLAMA, **changes})
-    assert all(part in line for part in ["llama", *told]), line
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"sliding_window": 4096},
-        {"attn_logit_softcapping": 30.0},
-        {"residual_multiplier": 0.5},
-        {"position_embedding_type": "alibi"},
-        {"rope_interleaved": True},
-        {"vocab_size": "ten"},
-        {"rope_scaling": [1]},
-        {"rms_norm_eps": {}},
-        {"num_hidden_layers": 10**8},
-    ],
-    ids=str,
-)
-def test_setting_that_may_change_the_numbers_is_rejected(changes) -> None:
-    (name,) = changes
-    line = refusal(FAMILIES["llama"].read, {**LLAMA, **changes})
     assert line.startswith("llama: ")
     assert len(line) < 250
-    assert name in line or "config.json has a setting that cannot be read" in line or "layers are more" in line
+    assert all(part in line for part in told), line
 
 
 def test_two_spellings_must_agree() -> None:
@@ -104,9 +82,7 @@ def test_a_key_that_contradicts_the_family_is_rejected(family, changes) -> None:
 def test_one_base_for_two_kinds_of_layers_is_rejected() -> None:
     settings = {**LLAMA, "model_type": "gemma3_text", "rope_parameters": {"rope_type": "default", "rope_theta": 5e5}}
     line = refusal(FAMILIES["gemma3_text"].read, settings)
-    assert "rope_parameters" in line
-    assert "full_attention" in line
-    assert "sliding_attention" in line
+    assert all(part in line for part in ("rope_parameters", "full_attention", "sliding_attention")), line
 
 
 def test_a_layer_kind_without_a_base_gets_the_familys_default() -> None:
@@ -199,10 +175,3 @@ except CourseError as error:
     assert "transformers" in told
     assert "lmcourse[parity]" in told
     assert told.count("\n") == 1
-
-
-@pytest.mark.prove
-def test_models_do_not_import_interop() -> None:
-    program = "import sys, lmcourse.models, lmcourse.models.transformer; print('interop' in str(list(sys.modules)))"
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert told.strip() == "False"

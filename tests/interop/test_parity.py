@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 import torch
-from lmcourse.models.parity.__main__ import parity_table
 
 from lmcourse.models.interop import from_hugging_face
 from lmcourse.models.interop.families import FAMILIES
+from tests.interop.__main__ import parity_table
 from tests.interop.reference import (
     TOLERANCE,
     batch_for,

@@ -14,14 +14,7 @@ from lmcourse.nn.rotary import Rotary
 pytestmark = pytest.mark.prove
 
 D_HEAD = 16
-SIZES = {
-    "vocab_size": 50,
-    "hidden_size": 32,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "intermediate_size": 6,
-    "max_position_embeddings": 400,
-}
+SIZES = {"vocab_size": 50, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 6}
 TRAINED = {"original_max_position_embeddings": 100}
 DIVISORS = {"short_factor": [1.0 + i / 10 for i in range(8)], "long_factor": [1.0 + i for i in range(8)]}
 BANDS = {"low_freq_factor": 1.0, "high_freq_factor": 4.0}
@@ -48,7 +41,7 @@ def test_rope_scalings_are_read_and_written(stated: dict[str, Any], length: int)
     from transformers import LlamaConfig
     from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
-    settings = {**SIZES, "rope_parameters": {"rope_theta": 10_000.0, **stated}}
+    settings = {**SIZES, "max_position_embeddings": 400, "rope_parameters": {"rope_theta": 10_000.0, **stated}}
     family = FAMILIES["llama"]
     config = family.read(settings)
     assert family.read(family.write(config)) == config

@@ -24,8 +24,9 @@ def std(weight: torch.Tensor) -> float:
 
 
 @pytest.mark.parametrize("depth", [2, 8])
-def test_gpt2s_rule_shrinks_branch_outputs_with_depth(depth: int) -> None:
-    model = Transformer(gpt_like(depth, 96, 4, vocab_size=300, context=64))
+@pytest.mark.parametrize("block", [{}, {"placement": "double"}, {"branches": "parallel"}], ids=str)
+def test_gpt2s_rule_shrinks_branch_outputs_with_depth(depth: int, block: dict[str, str]) -> None:
+    model = Transformer(gpt_like(depth, 96, 4, vocab_size=300, context=64, block=block))
     initialize(model)
     for name, module in model.named_modules():
         if isinstance(module, (nn.Linear, nn.Embedding)):
@@ -35,7 +36,7 @@ def test_gpt2s_rule_shrinks_branch_outputs_with_depth(depth: int) -> None:
             assert not module.weight.detach().mean().abs() > 0.1 * wanted
             bias = getattr(module, "bias", None)
             assert bias is None or not bias.any()
-    assert all((block.attention.input_norm.weight == 1).all() for block in model.blocks)
+    assert all((module.weight == 1).all() for module in model.modules() if isinstance(module, Norm))
 
 
 def spread_of(layer: nn.Module, additions: int) -> None:
@@ -57,28 +58,6 @@ def test_an_encoder_and_a_decoder_count_their_own_additions() -> None:
         for part in (block.attention.layer.out, block.cross.layer.out, block.feed_forward.layer.down):
             spread_of(part, 3 * 3)
         spread_of(block.cross.layer.kv, 1)
-
-
-@pytest.mark.parametrize("placement", ["pre", "post", "double", "output", "parallel", "parallel_two_norms"])
-def test_counted_additions_match_the_residual_stream(placement: str) -> None:
-    """If only writing layers are active and each adds 1 to a stream of 0, the stream ends with their number."""
-    block = {"branches": placement} if placement.startswith("parallel") else {"placement": placement}
-    model = Transformer(gpt_like(4, 96, 4, vocab_size=300, context=64, block=block))
-    initialize(model)
-    writers = [m for n, m in model.named_modules() if n.endswith((".out", ".down"))]
-    count = (0.02 / std(torch.cat([w.weight.flatten() for w in writers]))) ** 2
-    assert count == pytest.approx(len(writers), rel=0.03)
-    with torch.no_grad():
-        for writer in writers:
-            writer.weight.zero_()
-            writer.bias.fill_(1.0)
-        for module in model.modules():
-            if isinstance(module, Norm):
-                module.register_forward_hook(lambda norm, given, result: given[0])
-        x, step = torch.zeros(1, 3, 96), ForwardContext(torch.arange(3)[None])
-        for part in model.blocks:
-            x = part(x, step)
-    assert (x == len(writers)).all()
 
 
 def test_fan_in_keeps_the_variance_and_truncates_the_tails() -> None:

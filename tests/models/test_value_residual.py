@@ -7,16 +7,12 @@ from dataclasses import replace
 
 import pytest
 import torch
-from torch import nn
-from torch.autograd import gradcheck
 
 from lmcourse.accounting.parameters import count_parameters
-from lmcourse.inference.cache import Cache
 from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo.styles import llama_like
 from lmcourse.nn.block import LayerConfig
-from lmcourse.nn.context import ForwardContext
 from lmcourse.training.activation_checkpointing import apply_activation_checkpointing
 from lmcourse.training.run_config import ModelChanges
 
@@ -65,34 +61,6 @@ def test_attention_uses_the_mixed_values() -> None:
     torch.testing.assert_close(plain(text()), model(text()))
 
 
-def test_residual_weights_0_and_1_give_own_and_first_values() -> None:
-    model = built()
-    for block in model.blocks[1:]:
-        nn.init.zeros_(block.attention.layer.first_share)
-    plain = Transformer(PLAIN).eval()
-    plain.load_state_dict({k: w for k, w in model.state_dict().items() if "share" not in k})
-    assert torch.equal(model(text()), plain(text()))
-    for block in model.blocks[1:]:
-        nn.init.ones_(block.attention.layer.first_share)
-    before = model(text())
-    with torch.no_grad():
-        for block in model.blocks[1:]:
-            block.attention.layer.qkv.weight[-16 // 2 :].normal_()
-    torch.testing.assert_close(model(text()), before)
-
-
-def test_value_residual_has_the_right_gradient() -> None:
-    values = [torch.randn(1, 2, 3, 2, dtype=torch.float64, requires_grad=True) for _ in range(2)]
-    share = torch.tensor([0.3], dtype=torch.float64, requires_grad=True)
-
-    def mixed(first: torch.Tensor, own: torch.Tensor, share: torch.Tensor) -> torch.Tensor:
-        context = ForwardContext(torch.arange(3)[None], keeps_values=True)
-        assert context.mix_values(first, None) is first
-        return context.mix_values(own, share)
-
-    assert gradcheck(mixed, (*values, share))
-
-
 @pytest.mark.parametrize("autocast", [False, True])
 def test_recomputed_value_residuals_have_the_same_gradients(autocast: bool) -> None:
     model = built().train()
@@ -105,14 +73,6 @@ def test_recomputed_value_residuals_have_the_same_gradients(autocast: bool) -> N
         assert weight.grad is not None
         assert weight.grad.abs().sum() > 0, name
         assert torch.equal(weight.grad, other.grad), name
-
-
-def test_a_cache_holds_mixed_values() -> None:
-    model, tokens = built(), text()
-    with torch.no_grad():
-        whole, cache = model(tokens), Cache(model.config)
-        parts = [model(tokens[:, :4], kv_cache=cache), *(model(t[:, None], kv_cache=cache) for t in tokens.T[4:])]
-    torch.testing.assert_close(torch.cat(parts, dim=1), whole)
 
 
 def test_value_residuals_with_different_shapes_are_rejected() -> None:

@@ -66,13 +66,6 @@ def test_masks_depend_only_on_positions(pattern: AttentionPattern, places: list[
     assert torch.equal(pattern.visible(query, key[:, shuffled]), pattern.visible(query, key)[..., shuffled])
 
 
-def test_a_window_of_three_sees_itself_and_two_before() -> None:
-    at = torch.arange(6)[None]
-    seen = AttentionPattern("window", 3).visible(at, at)[0]
-    assert seen.sum(-1).tolist() == [1, 2, 3, 3, 3, 3]
-    assert seen[4].tolist() == [False, False, True, True, True, False]
-
-
 def test_each_row_can_have_a_different_prefix() -> None:
     at = torch.arange(4).expand(2, 4)
     seen = AttentionPattern().visible(at, at, torch.tensor([0, 3]))

@@ -78,19 +78,6 @@ def test_parallel_blocks_match_the_formula(branches: Any) -> None:
     assert len([name for name in block.state_dict() if "norm" in name]) == norms * 2, "no weight under two names"
 
 
-def test_a_shared_norm_is_computed_once() -> None:
-    block, calls = ParallelBlock(LAYER, BlockConfig(NORM, branches="parallel"), D), []
-    block.norm.register_forward_hook(lambda *_: calls.append(1))
-    block(text(), context())
-    assert len(calls) == 1
-
-
-def test_the_kind_of_block_follows_the_configuration() -> None:
-    assert type(build_block(LAYER, BlockConfig(NORM), D, 0)) is Block
-    for branches in ("parallel", "parallel_two_norms"):
-        assert type(build_block(LAYER, BlockConfig(NORM, branches=branches), D, 0)) is ParallelBlock  # type: ignore[arg-type]
-
-
 def copy_attention(ours: Any, theirs: nn.MultiheadAttention) -> None:
     """Copy our random weights into torch's attention, which also has q, k and v in one matrix."""
     if hasattr(ours, "qkv"):

@@ -21,12 +21,6 @@ def built(config: EmbeddingConfig) -> Embedding:
     return Embedding(config, V, D)
 
 
-def test_tokens_alone_are_rows_of_the_matrix() -> None:
-    embedding = built(EmbeddingConfig())
-    assert torch.equal(embedding(TOKENS, AT), embedding.tokens.weight[TOKENS])
-    assert embedding.positions is None
-
-
 def test_learned_positions_start_at_the_offset() -> None:
     embedding = built(EmbeddingConfig("learned", max_positions=7, position_offset=2))
     assert embedding.positions is not None
@@ -40,14 +34,6 @@ def test_learned_positions_start_at_the_offset() -> None:
 def test_a_token_outside_the_vocabulary_is_named() -> None:
     with pytest.raises(ValueError, match=rf"token {int(TOKENS.max()) + 8} is not in the model's vocabulary"):
         built(EmbeddingConfig("learned", max_positions=7))(TOKENS + 8, AT)
-
-
-def test_the_length_is_checked_without_reading_positions() -> None:
-    embedding = built(EmbeddingConfig("learned", max_positions=7, position_offset=2))
-    embedding.check_seq_len(7)
-    with pytest.raises(ValueError, match="8 tokens is longer than the 7 learned positions"):
-        embedding.check_seq_len(8)
-    built(EmbeddingConfig("sinusoidal")).check_seq_len(10**9)
 
 
 def test_the_original_embedding_matches_the_formula() -> None:

@@ -62,19 +62,3 @@ def test_the_gated_layer_matches_the_formula(activation: Activation, bias: bool)
     hidden = apply(activation, both[..., :11]) * both[..., 11:]
     torch.testing.assert_close(layer(x), hidden @ layer.down.weight.T + (layer.down.bias if bias else 0))
     assert sum(p.numel() for p in layer.parameters()) == 3 * 5 * 11 + (27 if bias else 0)
-
-
-@pytest.mark.parametrize("gated", [False, True])
-def test_feed_forward_treats_tokens_separately(gated: bool) -> None:
-    layer, x = build_feed_forward(FeedForwardConfig(8, gated=gated), 4), torch.randn(1, 6, 4)
-    order = torch.randperm(6)
-    torch.testing.assert_close(layer(x)[:, order], layer(x[:, order]))
-
-
-def test_a_gated_layer_of_two_thirds_width_has_as_many_parameters() -> None:
-    """A gated layer of width 8/3 d has as many parameters as a plain layer of width 4 d."""
-    sizes = [
-        sum(p.numel() for p in build_feed_forward(FeedForwardConfig(width, gated=gated), 48).parameters())
-        for width, gated in ((4 * 48, False), (8 * 48 // 3, True))
-    ]
-    assert sizes[0] == sizes[1] == 8 * 48**2

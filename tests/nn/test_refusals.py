@@ -11,10 +11,10 @@ from lmcourse.models.config import EncoderDecoderConfig, TransformerConfig, repe
 from lmcourse.nn.attention import AttentionConfig, AttentionTemperatureConfig
 from lmcourse.nn.attention_pattern import AttentionPattern
 from lmcourse.nn.block import BlockConfig, LayerConfig
-from lmcourse.nn.embedding import EmbeddingConfig, HeadConfig
+from lmcourse.nn.embedding import EmbeddingConfig
 from lmcourse.nn.feed_forward import FeedForwardConfig
 from lmcourse.nn.norm import NormConfig
-from lmcourse.nn.position_bias import AlibiConfig, RelativePositionBiasConfig, RelativePositionVectorsConfig
+from lmcourse.nn.position_bias import AlibiConfig, RelativePositionBiasConfig
 from lmcourse.nn.qk_norm import QKNormConfig
 from lmcourse.nn.rope_scaling import Llama3RopeScaling, LongRope, Yarn
 from lmcourse.nn.rotary import RotaryConfig
@@ -42,13 +42,11 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: RotaryConfig(layout="both"), "there is no layout of RoPE's pairs 'both'"),  # type: ignore[arg-type]
     (lambda: RotaryConfig(theta=0.0), "RoPE needs theta > 0"),
     (lambda: RotaryConfig(fraction=1.5), "a fraction in \\(0, 1\\]"),
-    (lambda: RotaryConfig(linear_factor=-1.0), "linear_factor > 0"),
     (
         lambda: Llama3RopeScaling(8.0, 100, low_freq_factor=4.0, high_freq_factor=1.0),
         "0 < low_freq_factor <= high_freq_factor",
     ),
     (lambda: Yarn(8.0, 100, beta_slow=4.0, beta_fast=4.0), "0 < beta_slow < beta_fast"),
-    (lambda: Yarn(0.5, 100), "factor >= 1"),
     (lambda: LongRope((1.0,), (0.0,), 100, 2.0), "positive divisors"),
     (lambda: LongRope((1.0,), (1.0, 2.0), 100, 2.0), "two lists of equal length, not 1 and 2"),
     (
@@ -59,13 +57,10 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: AttentionPattern("all"), "there is no attention pattern 'all'"),  # type: ignore[arg-type]
     (lambda: RelativePositionBiasConfig(1), "each direction needs the same number of buckets, at least 2"),
     (lambda: RelativePositionBiasConfig(32, 16), "got 32 buckets and a max_distance of 16"),
-    (lambda: RelativePositionBiasConfig(9, causal=False), "9 buckets"),
     (lambda: QKNormConfig(over="layer"), "there is no QK-norm over 'layer'"),  # type: ignore[arg-type]
     (lambda: AttentionTemperatureConfig(0, 0.1), "at least 1 token, not 0"),
     (lambda: AttentionConfig(0), "0 query heads"),
     (lambda: AttentionConfig(6, kv_heads=4), "6 query heads cannot share 4 key heads evenly"),
-    (lambda: AttentionConfig(6, kv_heads=0), "cannot share 0 key heads"),
-    (lambda: AttentionConfig(6, kv_heads=-2), "cannot share -2 key heads"),
     (lambda: AttentionConfig(2, d_head=0), "a head's width must be positive, not 0"),
     (lambda: AttentionConfig(2, soft_cap=0.0), "the soft cap must be positive"),
     (lambda: AttentionConfig(2, dropout=1.0), "dropout must be at least 0 and below 1, not 1.0"),
@@ -74,14 +69,8 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: BlockConfig(NORM, "sandwich"), "there is no placement 'sandwich'"),  # type: ignore[arg-type]
     (lambda: BlockConfig(NORM, branches="both"), "there is no way to branch 'both'"),  # type: ignore[arg-type]
     (lambda: BlockConfig(NORM, "post", "parallel"), "placement must be 'pre', not 'post'"),
-    (lambda: BlockConfig(NORM, dropout=-0.1), "not -0.1"),
     (lambda: EmbeddingConfig("rotary"), "there is no kind of position 'rotary'"),  # type: ignore[arg-type]
     (lambda: EmbeddingConfig("learned"), "set `max_positions` if and only if positions are learned"),
-    (lambda: EmbeddingConfig(max_positions=8), "if and only if positions are learned"),
-    (lambda: EmbeddingConfig("learned", max_positions=0), "max_positions must be positive"),
-    (lambda: EmbeddingConfig(width=-1), "must be positive"),
-    (lambda: EmbeddingConfig(dropout=2.0), "not 2.0"),
-    (lambda: HeadConfig(soft_cap=-1.0), "the soft cap must be positive"),
     (lambda: model(d_model=9), "layer 0: 2 heads do not divide the width 9 evenly: set d_head"),
     (lambda: model(AttentionConfig(2, d_head=5, rotary=RotaryConfig())), "layer 0: RoPE rotates features in pairs"),
     (lambda: model(vocab_size=0), "vocab_size and d_model must be at least 1"),
@@ -115,11 +104,3 @@ def test_invalid_settings_are_rejected_in_one_line(make: Callable[[], Any], told
     with pytest.raises(ValueError, match=told) as refusal:
         make()
     assert "\n" not in str(refusal.value)
-
-
-def test_settings_that_work_are_accepted() -> None:
-    model(AttentionConfig(6, kv_heads=3, d_head=4), position_bias=RelativePositionBiasConfig(2, 2))
-    model(AttentionConfig(2, pattern=AttentionPattern(causal=False)), position_bias=AlibiConfig())
-    translator({}, {})
-    assert AttentionConfig(6).key_heads == 6
-    assert AttentionConfig(6, d_head=5).head_width(7) == 5

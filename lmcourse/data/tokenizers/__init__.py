@@ -9,5 +9,4 @@ from lmcourse.data.tokenizers.tokenizer import Tokenizer as Tokenizer
 from lmcourse.data.tokenizers.tokenizer_json import LibraryTokenizer as LibraryTokenizer
 from lmcourse.data.tokenizers.tokenizer_json import load_tokenizer as load_tokenizer
 from lmcourse.data.tokenizers.tokenizer_json import open_any_tokenizer as open_any_tokenizer
-from lmcourse.data.tokenizers.tokenizer_json import open_tokenizer as open_tokenizer
 from lmcourse.data.tokenizers.tokenizer_json import save_tokenizer as save_tokenizer

@@ -5,9 +5,9 @@ characters, …) are written as the characters from U+0100 on, in order (Radford
 GPT-2's code). A token is the string of its bytes' characters, and a merge is two tokens. Text is split into words by
 our rule (`pre_tokenizer`).
 
-This module reads only files in this form, with token i for byte i and token 256 + i for merge i: files that it has
-written, and files that `tokenizers` saves from them. Other files are rejected, because their tokens would have other
-numbers here; `LibraryTokenizer` reads them with the library `tokenizers`.
+Our tokenizers read only files in this form, with token i for byte i and token 256 + i for merge i: files that this
+module has written, and files that `tokenizers` saves from them. In other files tokens have other numbers, so
+`LibraryTokenizer` reads them with the library `tokenizers`.
 
 A byte tokenizer is stored as byte pairs without merges. A character tokenizer is stored as words ("WordLevel") of one
 character each.
@@ -25,7 +25,7 @@ from lmcourse.base.errors import CourseError
 from lmcourse.base.json_file import read_json
 from lmcourse.data.tokenizers.bpe import BPETokenizer
 from lmcourse.data.tokenizers.pre_tokenizer import PATTERN
-from lmcourse.data.tokenizers.tokenizer import BYTES, ByteTokenizer, CharacterTokenizer, Tokenizer
+from lmcourse.data.tokenizers.tokenizer import ByteTokenizer, CharacterTokenizer, Tokenizer
 
 _VISIBLE = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
 _HIDDEN = [byte for byte in range(256) if byte not in _VISIBLE]
@@ -71,30 +71,17 @@ def save_tokenizer(tokenizer: Tokenizer, path: Path) -> None:
     write_all({path: json.dumps(to_hugging_face(tokenizer), indent=2, ensure_ascii=False) + "\n"})
 
 
-def open_tokenizer(path: Path) -> Tokenizer:
-    """Read a tokenizer from a file: a tokenizer.json of `tokenizers`, or a file that a run of the course has saved.
-
-    A file that cannot be read, or has another format, raises CourseError.
-    """
-    saved = read_json(path)
-    try:
-        return from_hugging_face(saved) if "model" in saved else load_tokenizer(saved)
-    except CourseError as error:
-        raise CourseError(f"{path}: {error}") from None
-
-
 def open_any_tokenizer(path: Path) -> Tokenizer:
-    """Read a file as the course's own tokenizer if possible, otherwise with the library `tokenizers`."""
+    """Read a tokenizer from a file: a tokenizer.json, or a file that a run of the course has saved.
+
+    A tokenizer.json becomes the course's own tokenizer if possible, otherwise a `LibraryTokenizer`. A file that cannot
+    be read, or that has another format, raises CourseError.
+    """
     saved = read_json(path)
     if not {"model", "kind"} & saved.keys():
         raise CourseError(f"{path} cannot be read: it contains no tokenizer")
     try:
-        return open_tokenizer(path)
-    except CourseError:
-        if "model" not in saved:
-            raise
-    try:
-        return LibraryTokenizer(saved)
+        return (from_hugging_face(saved) or LibraryTokenizer(saved)) if "model" in saved else load_tokenizer(saved)
     except CourseError as error:
         raise CourseError(f"{path}: {error}") from None
 
@@ -142,48 +129,26 @@ def _names(tokenizer: BPETokenizer) -> list[str]:
     return ["".join(BYTE_CHARACTERS[byte] for byte in raw) for raw in tokenizer.token_bytes]
 
 
-def from_hugging_face(saved: Mapping[str, Any]) -> BPETokenizer | CharacterTokenizer:
-    """Return the tokenizer from the contents of a tokenizer.json.
-
-    CourseError says why, if these are not a tokenizer, or if its tokens would have other numbers here.
-    """
+def from_hugging_face(saved: Mapping[str, Any]) -> BPETokenizer | CharacterTokenizer | None:
+    """Return the course's tokenizer with the tokens of a tokenizer.json; None if it would make other tokens."""
     try:
-        if saved["model"]["type"] == "WordLevel":
-            return _read_characters(saved)
-        return _read_byte_pairs(saved)
-    except _DAMAGED as error:
-        raise CourseError(f"This is not a tokenizer.json of byte pairs: {type(error).__name__}, {error}.") from None
-
-
-def _read_byte_pairs(saved: Mapping[str, Any]) -> BPETokenizer:
-    model = saved["model"]
-    # A merge is two strings; in files from before 2024 it is one string with a space between them.
-    merges = [each.split(" ") if isinstance(each, str) else each for each in model["merges"]]
-    made = BPETokenizer([(model["vocab"][left], model["vocab"][right]) for left, right in merges])
-    settings = [*(model.get(name) for name in (*_UNUSED, "byte_fallback", "ignore_merges"))]
-    if model["type"] != "BPE" or any(settings):
-        raise CourseError(
-            "The course reads tokenizer.json files of plain byte pairs; this one has a different kind of model."
+        model, vocab = saved["model"], saved["model"]["vocab"]
+        if model["type"] == "WordLevel":
+            characters = CharacterTokenizer("".join(sorted(vocab, key=vocab.__getitem__)))
+            return characters if saved == to_hugging_face(characters) else None
+        # A merge is two strings; in files from before 2024 it is one string with a space between them.
+        merges = [each.split(" ") if isinstance(each, str) else each for each in model["merges"]]
+        pairs = BPETokenizer([(vocab[left], vocab[right]) for left, right in merges])
+        as_ours = (
+            model["type"] == "BPE"
+            and not any(model.get(name) for name in (*_UNUSED, "byte_fallback", "ignore_merges"))
+            and not any(saved.get(name) for name in ("added_tokens", "normalizer", "post_processor"))
+            and saved["pre_tokenizer"] == _PRE_TOKENIZER
+            and vocab == {name: token for token, name in enumerate(_names(pairs))}
         )
-    if saved.get("added_tokens") or saved.get("normalizer") or saved.get("post_processor"):
-        raise CourseError("This tokenizer.json has special tokens or changes the text; the course's tokenizers do not.")
-    if saved["pre_tokenizer"] != _PRE_TOKENIZER:
-        raise CourseError("This tokenizer.json splits words by a different rule, so it would produce different tokens.")
-    if model["vocab"] != {name: token for token, name in enumerate(_names(made))}:
-        raise CourseError(
-            f"This tokenizer.json numbers its tokens differently. Here 0 to {len(BYTES) - 1} are the bytes, and the "
-            "merges follow in their order."
-        )
-    return made
-
-
-def _read_characters(saved: Mapping[str, Any]) -> CharacterTokenizer:
-    vocab = saved["model"]["vocab"]
-    made = CharacterTokenizer("".join(sorted(vocab, key=vocab.__getitem__)))
-    if json.loads(json.dumps(saved)) != to_hugging_face(made):
-        limit = "The course reads a vocabulary of words only if each word is one character"
-        raise CourseError(f"{limit}; this tokenizer.json has longer ones.")
-    return made
+    except _DAMAGED:
+        return None
+    return pairs if as_ours else None
 
 
 class LibraryTokenizer:
