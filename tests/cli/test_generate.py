@@ -145,9 +145,6 @@ def test_a_moved_run_works_without_its_training_text(copy: Path, run: Path, caps
         (["--prompt", "x", "--tokens", "16"], "longer than the model's context of 16"),
         (["--prompt", "x", "--tokens", "0"], "must be at least 1, not 0"),
         (["--prompt", "x", "--temperature", "-1"], "a temperature must be positive and finite, not -1"),
-        (["--prompt", "x", "--temperature", "nan"], "a temperature must be positive and finite, not nan"),
-        (["--prompt", "x", "--top-p", "nan"], "above 0 and at most 1, not nan"),
-        (["--prompt", "x", "--top-k", "0"], "k must be at least 1, not 0"),
         (["--prompt", "x", "--top-p", "2"], "not 2"),
         (["--prompt", "x", "--seed", "-1"], "--seed must be from 0 to 2⁶³ − 1, not -1"),
         (["--prompt", "x", "--seed", str(2**63)], "--seed must be from 0 to 2⁶³ − 1"),
@@ -159,20 +156,11 @@ def test_impossible_requests_are_reported_in_one_line(
     assert line in told(capsys, "--checkpoint", run, *words)
 
 
-@pytest.mark.parametrize(
-    ("name", "line"),
-    [
-        (f"checkpoints/step-{STEPS:08}/{MODEL}", "is damaged: its contents do not match the checksum"),
-        (f"checkpoints/step-{STEPS:08}/{MANIFEST}", "is damaged"),
-        ("tokenizer.json", "is damaged"),
-        ("run.json", "is damaged"),
-    ],
-)
-def test_a_damaged_file_is_named(name: str, line: str, copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("name", [f"checkpoints/step-{STEPS:08}/{MODEL}", "tokenizer.json", "run.json"])
+def test_a_damaged_file_is_named(name: str, copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (copy / name).write_bytes((copy / name).read_bytes()[:-9])
     err = told(capsys, "--checkpoint", place(copy, STEPS), "--prompt", "x")
-    assert str(copy / name) in err
-    assert line in err
+    assert f"{copy / name} is damaged" in err
 
 
 def test_a_damaged_best_checkpoint_is_reported_with_an_alternative(
@@ -191,22 +179,6 @@ def test_a_damaged_best_checkpoint_is_reported_with_an_alternative(
     for name in steps:
         (copy / "checkpoints" / name / MODEL).write_bytes(b"")
     assert "no other checkpoint of the run is whole" in told(capsys, "--checkpoint", copy, "--prompt", "x")
-
-
-@pytest.mark.parametrize("text", ["[]", "5", '{"version": 3, "sha256": []}'])
-def test_a_manifest_that_is_not_an_object_is_reported(
-    text: str, copy: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (place(copy, STEPS) / MANIFEST).write_text(text)
-    assert f"{MANIFEST} is damaged" in told(capsys, "--checkpoint", place(copy, STEPS), "--prompt", "x")
-
-
-def test_one_changed_bit_is_detected(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = place(copy, STEPS) / MODEL
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-    assert f"{MODEL} is damaged" in told(capsys, "--checkpoint", place(copy, STEPS), "--prompt", "x")
 
 
 @pytest.mark.parametrize("name", [MODEL, MANIFEST, "tokenizer.json", "run.json"])
