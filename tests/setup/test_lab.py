@@ -79,10 +79,6 @@ def test_an_option_given_by_hand_replaces_ours(given: str, ours: str) -> None:
     assert not any(a.startswith(ours) for a in made[:-1])
 
 
-def test_given_options_follow_our_defaults_in_order() -> None:
-    assert arguments("--port", "9999", "--no-browser")[-3:] == ["--port", "9999", "--no-browser"]
-
-
 def test_a_missing_course_is_reported_with_advice(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

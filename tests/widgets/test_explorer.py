@@ -11,7 +11,6 @@ from IPython.core.interactiveshell import InteractiveShell
 from matplotlib.figure import Figure
 
 from lmcourse import plots
-from lmcourse.chapters.floating_point.figures import number_line
 from lmcourse.plots import display
 from lmcourse.widgets import Explorer, Log, explore
 from lmcourse.widgets.controls import make_control, read
@@ -98,12 +97,6 @@ def test_a_number_fixes_an_argument_without_a_control() -> None:
     explorer = explore(draw_line, slope=3, kind=["solid", "dashed"])
     assert explorer.arguments["slope"] == 3
     assert explorer.children[0].children == (explorer.controls["kind"],)
-
-
-def test_a_method_of_a_module_can_be_explored() -> None:
-    explorer = explore(number_line, format=["e4m3", "e5m2"], high=Log(0.5, 64.0))
-    explorer.controls["format"].value = "e5m2"
-    assert png_of(explorer.picture.value) == plots.png(number_line("e5m2"))
 
 
 @pytest.mark.parametrize(
