@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from lmcourse.authoring.numbering import exercises_in, headings, numbers_of, references
 from lmcourse.course.chapters import Chapter
 from lmcourse.exercises.registry import exercises_of
-from tests.course.chapters import WRITTEN, source
-
-EACH = pytest.mark.parametrize("chapter", WRITTEN, ids=lambda chapter: chapter.id)
+from tests.course.chapters import EACH, source
 
 
 @EACH
