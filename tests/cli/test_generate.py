@@ -219,15 +219,6 @@ def test_generate_works_with_int8_and_bf16_weights(run: Path, capsys: pytest.Cap
     assert text == trained.tokenizer.decode(tokens)
 
 
-def test_a_compiled_step_generates_the_same_text(
-    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The graphs run without C++ compilation, which has its own test."""
-    monkeypatch.setattr(torch, "compile", lambda function, **settings: torch._dynamo.optimize("eager")(function))
-    words = ["--seed", "3", "--tokens", "6"]
-    assert answer(capsys, run, *words, "--compile")["text"] == answer(capsys, run, *words)["text"]
-
-
 def test_without_a_compiler_one_line_reports_it(run: Path, tmp_path: Path) -> None:
     """The compiler's cache must be empty, because cached programs do not need a compiler."""
     machine = {**os.environ, "PATH": "", "CXX": "", "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
