@@ -141,17 +141,13 @@ def package(options: Namespace) -> int:
 def add_build(parser: ArgumentParser) -> None:
     """Add the flags of `lmcourse build`."""
     parser.add_argument("chapters", nargs="*", metavar="NN", help=CHAPTERS_HELP)
-    parser.add_argument(
-        "--check",
-        action="store_true",
-        help="build nothing; print what is out of date (notebooks, numbers, totals), with exit status 1 if anything is",
-    )
-    parser.add_argument(
-        "--force", action="store_true", help="build all notebooks, even over a student's copy that holds work"
-    )
-    parser.add_argument("--core", action="store_true", help="leave out what is below the heading Further")
+    add = parser.add_argument
+    stale = "build nothing; print what is out of date (notebooks, numbers, totals), with exit status 1 if anything is"
+    add("--check", action="store_true", help=stale)
+    add("--force", action="store_true", help="build all notebooks, even over a student's copy that holds work")
+    add("--core", action="store_true", help="leave out what is below the heading Further")
     less = "leave out this exercise; the course's answer stands in where a later cell uses it (may be repeated)"
-    parser.add_argument("--without", action="append", default=[], metavar="EXERCISE", help=less)
+    add("--without", action="append", default=[], metavar="EXERCISE", help=less)
 
 
 def build(options: Namespace) -> int:
@@ -176,9 +172,8 @@ def build(options: Namespace) -> int:
     with quiet(options):
         built = build_notebooks(chapters, root, force=options.force, core=options.core, without=options.without)
         solutions = {chapter.id: ChapterFiles.of(chapter, root).solution for chapter in chapters}
-        for line in coming_changes(root, solutions):
-            print(line)
-        for line in _doubts([item.chapter for item in built if item.changed], root):
+        changed = [item.chapter for item in built if item.changed]
+        for line in (*coming_changes(root, solutions), *_doubts(changed, root)):
             print(line)
     if options.json:
         print_json([{"id": item.chapter.id, "changed": item.changed} for item in built])

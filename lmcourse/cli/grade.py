@@ -31,44 +31,24 @@ def add_grade(parser: ArgumentParser) -> None:
     add("paths", nargs="+", type=path_argument, metavar="FILE_OR_FOLDER", help=what)
     how = "bubblewrap, which needs Linux, or process, only for people you trust (default: bubblewrap)"
     add("--isolation", metavar="HOW", help=f"how notebooks are isolated from this machine: {how}")
-    add(
-        "--workers",
-        type=_number,
-        metavar="N",
-        help="number of notebooks graded at a time (default: one per processor core)",
-    )
-    add(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="address of a Dask scheduler whose workers run the notebooks, such as tcp://HOST:8786",
-    )
-    add(
-        "--cell-seconds", type=_seconds, default=30.0, metavar="S", help="seconds until a cell is stopped (default: 30)"
-    )
-    add(
-        "--total-seconds",
-        type=_seconds,
-        default=900.0,
-        metavar="S",
-        help="seconds until a notebook is stopped (default: 900)",
-    )
-    add(
-        "--report",
-        type=path_argument,
-        metavar="FOLDER",
-        help="folder for a report on the class: a page, and a table as CSV",
-    )
+    many = "number of notebooks graded at a time (default: one per processor core)"
+    add("--workers", type=_number, metavar="N", help=many)
+    where = "address of a Dask scheduler whose workers run the notebooks, such as tcp://HOST:8786"
+    add("--scheduler", metavar="ADDRESS", help=where)
+    for name, default, stopped in (("--cell-seconds", 30.0, "a cell"), ("--total-seconds", 900.0, "a notebook")):
+        until = f"seconds until {stopped} is stopped (default: {default:g})"
+        add(name, type=_seconds, default=default, metavar="S", help=until)
+    page = "folder for a report on the class: a page, and a table as CSV"
+    add("--report", type=path_argument, metavar="FOLDER", help=page)
     alike = "write a page of learners with likeness in several exercises, for a talk (default: report/likeness.html)"
-    folder = Path("report")
-    add("--likeness", type=path_argument, nargs="?", const=folder, metavar="FOLDER_OR_PAGE", help=alike)
+    add("--likeness", type=path_argument, nargs="?", const=Path("report"), metavar="FOLDER_OR_PAGE", help=alike)
     texts = "grade nothing; write a page with all answers to this question and its mark scheme as boxes"
     add("--rubric", metavar="TASK", help=f"{texts} (into the folder of --report; default: report)")
     record = parser.add_argument_group("marks in nbgrader's gradebook")
     into = "write marks into nbgrader's gradebook and notebooks into autograded/, as `nbgrader autograde` does"
     record.add_argument("--record", action="store_true", help=into)
-    record.add_argument(
-        "--db", metavar="URL", help="address of the gradebook's database (default: the one in nbgrader's configuration)"
-    )
+    database = "address of the gradebook's database (default: the one in nbgrader's configuration)"
+    record.add_argument("--db", metavar="URL", help=database)
     record.add_argument("--force", action="store_true", help="grade recorded submissions again")
     again = "grade only this exercise again in all recorded submissions; other marks stay"
     record.add_argument("--again", metavar="EXERCISE", help=again)
@@ -79,9 +59,8 @@ def add_grade(parser: ArgumentParser) -> None:
     back.add_argument("--grades", type=path_argument, metavar="CSV", help=sheet)
     pages = "write a zip of feedback pages, which the platform returns to the learners"
     back.add_argument("--feedback", type=path_argument, metavar="ZIP", help=pages)
-    back.add_argument(
-        "--column", metavar="NAME", help="the assignment's column in Canvas's gradebook, if there is more than one"
-    )
+    column = "the assignment's column in Canvas's gradebook, if there is more than one"
+    back.add_argument("--column", metavar="NAME", help=column)
 
 
 def grade(options: Namespace) -> int:

@@ -17,12 +17,8 @@ def add_account(parser: ArgumentParser) -> None:
     add("--batch", type=int, default=1, metavar="N", help="texts per step and copy of the model (default: 1)")
     add("--seq-len", type=int, metavar="N", help="tokens per text (default: the model's context length)")
     add("--recipe", default="mixed", metavar="NAME", help="number formats: mixed, fp32, autocast, … (default: mixed)")
-    add(
-        "--activation-checkpointing",
-        choices=("nothing", "blocks"),
-        default="nothing",
-        help="activations to recompute in the backward pass, to save memory (default: nothing)",
-    )
+    again = "activations to recompute in the backward pass, to save memory (default: nothing)"
+    add("--activation-checkpointing", choices=("nothing", "blocks"), default="nothing", help=again)
     add(
         "--tensor-parallel",
         type=int,
@@ -32,13 +28,8 @@ def add_account(parser: ArgumentParser) -> None:
     )
     add("--zero", type=int, default=0, choices=range(4), help="ZeRO stage among the copies of the model (default: 0)")
     add("--tokens", type=float, metavar="N", help="tokens of a whole training run, such as 15e12")
-    add(
-        "--mfu",
-        type=float,
-        default=0.4,
-        metavar="X",
-        help="fraction of the peak FLOP/s that training reaches (default: 0.4)",
-    )
+    reached = "fraction of the peak FLOP/s that training reaches (default: 0.4)"
+    add("--mfu", type=float, default=0.4, metavar="X", help=reached)
 
 
 def account(options: Namespace) -> int:
@@ -59,11 +50,8 @@ def add_bench(parser: ArgumentParser) -> None:
     add("--batch", type=int, default=4, metavar="N", help="texts per step (default: 4)")
     add("--seq-len", type=int, default=256, metavar="N", help="tokens per text (default: 256)")
     add("--steps", type=int, default=5, metavar="N", help="timed training steps and timed decoding steps (default: 5)")
-    add(
-        "--precision",
-        metavar="FORMAT",
-        help="number format: fp32, bf16, fp16 or fp64 (default: fp32, or bf16 on newer NVIDIA GPUs)",
-    )
+    formats = "number format: fp32, bf16, fp16 or fp64 (default: fp32, or bf16 on newer NVIDIA GPUs)"
+    add("--precision", metavar="FORMAT", help=formats)
 
 
 def bench(options: Namespace) -> int:
@@ -95,39 +83,19 @@ def add_generate(parser: ArgumentParser) -> None:
     add("--checkpoint", required=True, type=path_argument, metavar="FOLDER", help=where)
     add("--prompt", required=True, metavar="TEXT", help="beginning of the text; - reads it from stdin")
     add("--last", action="store_true", help="use the last checkpoint of the run, even if an earlier one is better")
-    add(
-        "--tokens",
-        type=int,
-        metavar="N",
-        help="number of tokens to generate (default: up to the end of the context; 256 for a published model)",
-    )
-    add(
-        "--temperature",
-        type=float,
-        default=1.0,
-        metavar="T",
-        help="temperature of sampling; 0 takes the likeliest token (default: 1)",
-    )
+    count = "number of tokens to generate (default: up to the end of the context; 256 for a published model)"
+    add("--tokens", type=int, metavar="N", help=count)
+    heat = "temperature of sampling; 0 takes the likeliest token (default: 1)"
+    add("--temperature", type=float, default=1.0, metavar="T", help=heat)
     add("--top-k", type=int, metavar="K", help="sample from the K likeliest tokens")
     add("--top-p", type=float, metavar="P", help="sample from the likeliest tokens that together have probability P")
-    add(
-        "--min-p",
-        type=float,
-        metavar="P",
-        help="sample from tokens that are at least P times as likely as the likeliest",
-    )
-    add(
-        "--seed",
-        type=int,
-        metavar="S",
-        help="random seed; the same seed gives the same text (default: a new one, which is printed)",
-    )
+    likely = "sample from tokens that are at least P times as likely as the likeliest"
+    add("--min-p", type=float, metavar="P", help=likely)
+    seed = "random seed; the same seed gives the same text (default: a new one, which is printed)"
+    add("--seed", type=int, metavar="S", help=seed)
     add("--weights", choices=("bf16", "int8"), help="store matrices in 2 bytes (bf16) or 1 byte (int8) per weight")
-    add(
-        "--compile",
-        action="store_true",
-        help="compile the decoding step, which takes about twenty seconds and speeds up long texts",
-    )
+    fast = "compile the decoding step, which takes about twenty seconds and speeds up long texts"
+    add("--compile", action="store_true", help=fast)
 
 
 def generate(options: Namespace) -> int:
@@ -156,9 +124,8 @@ def export(options: Namespace) -> int:
     from lmcourse.training.trained_model import load_trained_model
 
     name = str(options.checkpoint)
-    trained = load_trained_model(
-        pretrained_folder(name) if name in PRETRAINED else options.checkpoint, last=options.last
-    )
+    folder = pretrained_folder(name) if name in PRETRAINED else options.checkpoint
+    trained = load_trained_model(folder, last=options.last)
     family = export_model(trained, options.out)
     if options.json:
         told = {"checkpoint": str(trained.checkpoint), "step": trained.step, "family": family, "out": str(options.out)}

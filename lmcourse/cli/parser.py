@@ -53,9 +53,8 @@ def make_parser() -> argparse.ArgumentParser:
         name: str, run: Command, help: str, more: str = "", json: bool = True, before: str = ""
     ) -> argparse.ArgumentParser:
         aliases = [before] if before else []  # the name before version 1, which still works in version 1
-        new = group.add_parser(
-            name, aliases=aliases, help=help, description=f"{help}. {more}".strip(), allow_abbrev=False
-        )
+        about = f"{help}. {more}".strip()
+        new = group.add_parser(name, aliases=aliases, help=help, description=about, allow_abbrev=False)
         new.set_defaults(run=run)
         # --course before the command counts unless it is repeated after the command
         _add_course(new, argparse.SUPPRESS)
@@ -105,9 +104,8 @@ def _add_about_models(add: Callable[..., argparse.ArgumentParser]) -> None:
     what = "Compute what a model costs: parameters, FLOPs, memory, time"
     models.add_account(add("account", models.account, what, more))
     more = "Times matrix products, copies, a training step and decoding; takes about half a minute."
-    models.add_bench(
-        add("bench", models.bench, "Measure this machine and a model on it, and compare with predictions", more)
-    )
+    what = "Measure this machine and a model on it, and compare with predictions"
+    models.add_bench(add("bench", models.bench, what, more))
     more = "The text goes to stdout as it is generated, the speed to stderr."
     models.add_generate(add("generate", models.generate, "Continue a text with a trained model", more))
     what = "Export a trained model as a folder that transformers loads"

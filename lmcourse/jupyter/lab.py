@@ -57,13 +57,7 @@ def main(args: Sequence[str] = (), named: Path | None = None) -> int:
 
 
 def jupyter_arguments(
-    args: Sequence[str],
-    notebooks: Path,
-    *,
-    env: Mapping[str, str],
-    platform: str,
-    is_root: bool,
-    page: str,
+    args: Sequence[str], notebooks: Path, *, env: Mapping[str, str], platform: str, is_root: bool, page: str
 ) -> list[str]:
     """Return the command-line arguments for JupyterLab: our defaults, then `args`, which override them.
 

@@ -180,7 +180,7 @@ class ProgressTable:
         for notebook in self.progress.notebooks:
             yield notebook.problem or f"{notebook.chapter.id}   {notebook.earned} points"
             yield from (f"  {item.name}   {_short(item)}" for part in notebook.parts for item in part)
-        yield f"{_points(self.progress)} points in all"
+        yield f"{self.progress.points:g} / {self.progress.max_points:g} points in all"
         if self.progress.core_done:
             yield CORE_DONE
 
@@ -288,7 +288,3 @@ def _short(item: ExerciseProgress) -> str:
     mark = {"done": "✓ ", "in progress": "", "not started": ""}[item.state]
     points = f"{item.points:g}" if item.started else "–"
     return f"{mark}{points}/{item.max_points:g}"
-
-
-def _points(part: Progress) -> str:
-    return f"{part.points:g} / {part.max_points:g}"

@@ -27,25 +27,22 @@ def training_curves(
     records: Sequence[Record],
     *,
     entropy: float | None = None,
-    smoothing: int | None = None,
     unit: str = "token",
     clipped: bool = False,
 ) -> Figure:
     """Draw the curves of a run from its metrics.
 
-    Raises ValueError if there are no steps, or `smoothing` is below 1.
+    Raises ValueError if there are no steps.
 
     Args:
         records: the records of its steps, from the trainer.
         entropy: the entropy of the text in nats per token, if it is known: the lower limit of the loss on new text.
-        smoothing: number of steps over which `running_mean` averages the training loss; by default a tenth of all
-            steps, at most 50.
         unit: what a token is, for example "byte".
         clipped: whether the norms of the gradients are those after clipping, not before.
     """
     if not records:
         raise ValueError("there are no steps to draw: train for at least one step")
-    steps = max(1, min(SMOOTHING_STEPS, len(records) // 10)) if smoothing is None else smoothing
+    steps = max(1, min(SMOOTHING_STEPS, len(records) // 10))
     smooth = running_mean([record["loss"] for record in records], steps).tolist()
     result = _result(records, smooth[-1], entropy, unit)
     figure = new_figure(8.0, 6.8)
@@ -60,9 +57,9 @@ def training_curves(
     )
 
 
-def run_curves(folder: Path, *, entropy: float | None = None, smoothing: int | None = None) -> Figure:
+def run_curves(folder: Path, *, entropy: float | None = None) -> Figure:
     """Draw the curves of the run in a folder (see `training_curves`)."""
-    return training_curves(read_metrics(folder / "metrics.jsonl"), entropy=entropy, smoothing=smoothing)
+    return training_curves(read_metrics(folder / "metrics.jsonl"), entropy=entropy)
 
 
 def _panels(figure: Figure, title: str, unit: str) -> list[Axes]:
@@ -126,9 +123,8 @@ def _result(records: Sequence[Record], smooth: float, entropy: float | None, uni
 
 
 def _caption(entropy: float | None, clipped: bool) -> str:
-    line = (
-        "" if entropy is None else " No model stays below the dotted line on new text: what is above it can be learned."
-    )
+    below = " No model stays below the dotted line on new text: what is above it can be learned."
+    line = "" if entropy is None else below
     when = "after" if clipped else "before"
     return (
         f"The loss of a single step depends on its batch; the mean shows the way.{line} "

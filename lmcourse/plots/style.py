@@ -227,9 +227,9 @@ def pixels(figure: Figure, dpi: float = DPI) -> UInt8[np.ndarray, "height width 
         figure.dpi = before
 
 
-def png(figure: Figure, dpi: float = DPI) -> bytes:
+def png(figure: Figure) -> bytes:
     """Return the figure as PNG without the name of the software, so that the same figure gives the same bytes."""
     buffer = io.BytesIO()
     unsigned: Any = {"Software": None}  # None omits the entry, but matplotlib's type hints allow only str
-    imsave(buffer, pixels(figure, dpi), format="png", dpi=dpi, metadata=unsigned)
+    imsave(buffer, pixels(figure), format="png", dpi=DPI, metadata=unsigned)
     return buffer.getvalue()

@@ -6,12 +6,10 @@ import json
 import os
 import secrets
 import shutil
-import signal
 import socket
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -47,9 +45,7 @@ def start_lab(folder: Path, released: Path = COURSE / "notebooks") -> Iterator[L
     ignored = shutil.ignore_patterns("welcome.ipynb", ".ipynb_checkpoints")
     shutil.copytree(released, course / "notebooks", ignore=ignored)
     shutil.copy(COURSE / "nbgrader_config.py", course)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     lab = Lab(course, f"http://127.0.0.1:{port}", secrets.token_hex(16))
     command = [
         *(sys.executable, "-m", "lmcourse", "lab", "--course", str(course), "--", "--no-browser"),
@@ -60,30 +56,45 @@ def start_lab(folder: Path, released: Path = COURSE / "notebooks") -> Iterator[L
         env[f"JUPYTER_{name}_DIR"] = str(folder / name.lower())
     env["JUPYTERLAB_SETTINGS_DIR"] = str(folder / "settings")
     env["JUPYTERLAB_WORKSPACES_DIR"] = str(folder / "workspaces")
-    with (folder / "lab.log").open("w+", encoding="utf-8") as log:
-        server = subprocess.Popen(command, cwd=folder, env=env, stdout=log, stderr=subprocess.STDOUT)
+    with serving(command, folder, env, folder / "lab.log", lab.url("api")):
+        yield lab
+
+
+def free_port() -> int:
+    """Return a port that no server uses."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    return port
+
+
+@contextmanager
+def serving(command: list[str], folder: Path, env: dict[str, str], log: Path, address: str) -> Iterator[None]:
+    """Start a server in a folder, wait until this address answers, and end the server after the `with` block."""
+    with log.open("w", encoding="utf-8") as output:
+        server = subprocess.Popen(command, cwd=folder, env=env, stdout=output, stderr=subprocess.STDOUT)
+    try:
+        _wait_until_up(address, server, log)
+        yield
+    finally:
+        server.terminate()
         try:
-            _wait_until_up(lab, server, folder / "lab.log")
-            yield lab
-        finally:
-            server.send_signal(signal.SIGTERM)
-            try:
-                server.wait(timeout=20)
-            except subprocess.TimeoutExpired:
-                server.kill()
-                server.wait()
+            server.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
 
 
-def _wait_until_up(lab: Lab, server: subprocess.Popen[bytes], log: Path) -> None:
+def _wait_until_up(address: str, server: subprocess.Popen[bytes], log: Path) -> None:
     for _ in range(600):
         if server.poll() is not None:
-            raise RuntimeError(f"JupyterLab ended:\n{log.read_text(encoding='utf-8')}")
+            break
         try:
-            with urllib.request.urlopen(lab.url("api"), timeout=5):
+            with urllib.request.urlopen(address, timeout=5):
                 return
-        except (urllib.error.URLError, OSError):
+        except OSError:
             time.sleep(0.1)
-    raise RuntimeError(f"JupyterLab does not answer:\n{log.read_text(encoding='utf-8')}")
+    raise RuntimeError(f"The server does not answer, or has ended:\n{log.read_text(encoding='utf-8')}")
 
 
 class Notebook:

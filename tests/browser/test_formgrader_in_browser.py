@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import secrets
 import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -12,8 +17,7 @@ from nbformat import write
 from nbformat.v4 import new_markdown_cell, new_notebook
 
 from lmcourse.grading.gradebook import nbgrader_configuration
-from tests.browser.driver import COURSE
-from tests.browser.formgrader_server import formgrader
+from tests.browser.driver import COURSE, free_port, serving
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -53,25 +57,33 @@ def submissions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[st
                 for step in ("submitted", "autograded"):
                     place = course / step / student.replace("/", "") / assignment.replace("/", "")
                     place.mkdir(parents=True, exist_ok=True)
-                    write(
-                        new_notebook(cells=[new_markdown_cell("work")]), place / f"{assignment.replace('/', '')}.ipynb"
-                    )
+                    notebook = new_notebook(cells=[new_markdown_cell("work")])
+                    write(notebook, place / f"{assignment.replace('/', '')}.ipynb")
     place = course / "autograded" / NAMES[0] / NAMES[0]
     for name, text in FILES.items():
         (place / name).write_text(text)
     return course, ids
 
 
+@contextmanager
+def formgrader(course: Path, folder: Path) -> Iterator[str]:
+    """Start a Jupyter server with formgrader on a course, and yield its address without a path."""
+    address, token = f"127.0.0.1:{free_port()}", secrets.token_hex(16)
+    command = [sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root", "--ServerApp.port_retries=0"]
+    command += [f"--ServerApp.port={address.partition(':')[2]}"]
+    command += ["--ServerApp.jpserver_extensions={'nbgrader.server_extensions.formgrader': True}"]
+    env = os.environ | {"PYTHONPATH": str(COURSE), "JUPYTER_TOKEN": token}
+    env |= {f"JUPYTER_{name}_DIR": str(folder / name.lower()) for name in ("CONFIG", "DATA", "RUNTIME")}
+    with serving(command, course, env, folder / "log", f"http://{address}/api?token={token}"):
+        yield f"http://{address}/{{path}}?token={token}"
+
+
 def test_no_name_in_formgrader_runs_as_script(
     browser: Browser, submissions: tuple[Path, list[str]], tmp_path: Path
 ) -> None:
     course, ids = submissions
-    paths = [
-        "manage_assignments",
-        "gradebook",
-        "manage_students",
-        *(f"submissions/{one}/" for one in ids[: len(NAMES)]),
-    ]
+    paths = ["manage_assignments", "gradebook", "manage_students"]
+    paths += [f"submissions/{one}/" for one in ids[: len(NAMES)]]
     for one in (quote(name, safe="") for name in NAMES):
         paths += [f"manage_submissions/{one}", f"gradebook/{one}", f"gradebook/{one}/{one}", f"manage_students/{one}"]
     paths.append(f"manage_students/%5C/{quote(';pwned=1<!--')}")

@@ -83,12 +83,9 @@ def test_every_cell_runs_and_only_open_exercises_raise(notebook: Notebook) -> No
     assert checks >= 8
 
 
-def test_no_dialog_or_notification_is_shown(notebook: Notebook) -> None:
-    """There is no question about Jupyter's news or updates, and no dialog about a kernel or a changed file."""
+def test_no_dialog_notification_or_panel_is_shown(notebook: Notebook) -> None:
+    """Jupyter's news, dialogs about a kernel or a changed file, and a panel for authors of assignments are absent."""
     assert notebook.page.locator(".Toastify__toast, .jp-Dialog").all_inner_texts() == []
-
-
-def test_panels_for_authors_of_assignments_are_hidden(notebook: Notebook) -> None:
     assert notebook.page.get_by_text("Create Assignment").count() == 0
 
 

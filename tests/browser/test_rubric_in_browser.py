@@ -120,11 +120,8 @@ def test_boxes_become_marks_and_come_back(course: Course, browser: Browser, tmp_
     assert gradebook(course)["ada"] == marks["ada"]
 
     page = opened(browser, course)
-    assert [box.is_checked() for box in page.locator("article").first.locator("[data-item]").all()] == [
-        True,
-        False,
-        True,
-    ]
+    items = page.locator("article").first.locator("[data-item]")
+    assert [box.is_checked() for box in items.all()] == [True, False, True]
     assert page.locator("textarea").first.input_value() == "Say where.\n*Twice.*"
     assert [box.is_checked() for box in page.locator(".is-done").all()] == [True, True, False]
     page.close()

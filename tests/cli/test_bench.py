@@ -8,7 +8,6 @@ from collections.abc import Callable
 import pytest
 
 from lmcourse.accounting.accelerators import Accelerator
-from lmcourse.base.errors import CourseError
 from lmcourse.bench import bench as bench_module
 from lmcourse.bench.bench import Bench, bench
 from lmcourse.cli import main
@@ -58,14 +57,3 @@ def test_an_unknown_model_is_reported_in_one_line(capsys: pytest.CaptureFixture[
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert "Did you mean 'mini'?" in err
-
-
-def test_a_measurement_error_is_reported_in_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def measure(*args: object, **options: object) -> Bench:
-        raise CourseError("120% cannot be")
-
-    monkeypatch.setattr(bench_module, "bench", measure)
-    assert main(["bench"]) == 2
-    assert capsys.readouterr().err == "lmcourse: 120% cannot be\n"

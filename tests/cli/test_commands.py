@@ -27,10 +27,8 @@ from lmcourse.grading.result import SubmissionResult
 from lmcourse.jupyter import doctor, lab
 from tests.course.chapters import source
 
-COMMANDS = [
-    *("lab", "doctor", "list", "status", "package", "update", "build", "site", "grade", "test-checks"),
-    *("account", "bench", "train", "generate", "export"),
-]
+ABOUT_THE_COURSE = ["lab", "doctor", "list", "status", "package", "update", "build", "site", "grade", "test-checks"]
+COMMANDS = [*ABOUT_THE_COURSE, "account", "bench", "train", "generate", "export"]
 HEAVY = ["torch", "nbgrader", "nbformat", "IPython", "rich", "matplotlib", "jupyterlab"]
 
 
@@ -100,8 +98,18 @@ def test_failures_of_the_environment_are_reported_in_one_line(shell: str, line: 
     assert (found.returncode, found.stderr) == (2, f"lmcourse: {line}\n")
 
 
+@pytest.mark.parametrize("temperature", ["1e-40", "1e-310"])
+def test_a_tiny_temperature_generates_the_same_text_as_0(temperature: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["generate", "--checkpoint", "micro-python-docs", "--prompt", "a", "--tokens", "4", "--json"]
+    texts = []
+    for value in (temperature, "0"):
+        assert main([*words, "--temperature", value]) == 0
+        texts.append(json.loads(capsys.readouterr().out)["text"])
+    assert texts[0] == texts[1]
+
+
 @pytest.mark.parametrize(
-    ("words", "line"),
+    ("words", "told"),
     [
         (["account", "--model", "gpt-2", "--batch", "x"], "argument --batch: invalid int value: 'x'"),
         (["account", "--model", "gpt-2", "--gpu", "h100", "--tokens", "1e300"], "1e+300 tokens are too many"),
@@ -126,7 +134,7 @@ def test_failures_of_the_environment_are_reported_in_one_line(shell: str, line: 
     ],
 )
 def test_a_mistake_is_one_line_on_stderr(
-    words: list[str], line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     big_endian = b"\0\0\xfe\xff\0\0\0h"
     files = {"ONE": b"x", "SHORT": b"some words " * 3, "UTF16": b"\xff\xfeh\x00i\x00", "UTF32": big_endian}

@@ -14,20 +14,7 @@ from lmcourse.data.grammar import story_grammar
 from lmcourse.training.metrics import read_metrics
 
 STEPS = 8
-FLAGS = [
-    "--recipe",
-    "adamw",
-    "--tokenizer",
-    "bytes",
-    "--seq-len",
-    "16",
-    "--batch",
-    "2",
-    "--warmup-steps",
-    "2",
-    "--steps",
-    str(STEPS),
-]
+FLAGS = f"--recipe adamw --tokenizer bytes --seq-len 16 --batch 2 --warmup-steps 2 --steps {STEPS}".split()
 ONE_CPU = {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
 """Environment for comparable runs: one thread and no GPU, because the order of sums changes their rounding."""
 

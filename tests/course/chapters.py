@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 
 import nbformat
+import pytest
 from nbformat import NotebookNode
 
 from lmcourse.authoring.folders import ChapterFiles
@@ -14,6 +15,7 @@ from lmcourse.course.chapters import CHAPTERS, Chapter
 
 ROOT = Path(__file__).resolve().parents[2]
 WRITTEN = [*CHAPTERS]
+EACH = pytest.mark.parametrize("chapter", WRITTEN, ids=lambda chapter: chapter.id)
 
 
 @cache

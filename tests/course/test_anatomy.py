@@ -7,13 +7,10 @@ import importlib
 import re
 from string import ascii_uppercase
 
-import pytest
-
 from lmcourse.course.chapters import Chapter
 from lmcourse.exercises.prediction import Prediction
-from tests.course.chapters import WRITTEN, code, prose, solution, source
+from tests.course.chapters import EACH, code, prose, solution, source
 
-EACH = pytest.mark.parametrize("chapter", WRITTEN, ids=lambda chapter: chapter.id)
 ALT = "Figure without a description"
 
 

@@ -10,12 +10,12 @@ from lmcourse.cli import main
 from lmcourse.course.chapters import Chapter
 from lmcourse.exercises.exercise import Exercise
 from lmcourse.exercises.registry import exercises_of
-from tests.course.chapters import ROOT, WRITTEN
+from tests.course.chapters import EACH, ROOT
 
 pytestmark = [pytest.mark.prove, pytest.mark.timeout(2700)]  # all ideas for an open task are trained
 
 
-@pytest.mark.parametrize("chapter", WRITTEN, ids=lambda chapter: chapter.id)
+@EACH
 def test_matrix_proves_every_answer_of_a_notebook(chapter: Chapter, capsys: pytest.CaptureFixture[str]) -> None:
     status = main(["test-checks", chapter.number, "--json", "--course", str(ROOT)])
     found = json.loads(capsys.readouterr().out)

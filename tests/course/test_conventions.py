@@ -19,9 +19,8 @@ from lmcourse.accounting.step_time import Machines
 from lmcourse.course.chapters import Chapter
 from lmcourse.exercises.cases import Case
 from lmcourse.exercises.registry import all_exercises
-from tests.course.chapters import ROOT, WRITTEN, source
+from tests.course.chapters import EACH, ROOT, source
 
-EACH = pytest.mark.parametrize("chapter", WRITTEN, ids=lambda chapter: chapter.id)
 PAGE = (ROOT / "docs" / "conventions.md").read_text(encoding="utf-8")
 TABLE = {name: cells.split(" | ") for name, cells in re.findall(r"^\| `(.*?)` \| (.*) \|$", PAGE, re.MULTILINE)}
 """The cells of each row of the page's tables, by the row's name."""

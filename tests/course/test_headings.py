@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from lmcourse.authoring.numbering import exercises_in, headings, numbers_of, references
 from lmcourse.course.chapters import Chapter
-from lmcourse.course.parts import TOTALS
 from lmcourse.exercises.registry import exercises_of
-from tests.course.chapters import WRITTEN, source
-
-EACH = pytest.mark.parametrize("chapter", WRITTEN, ids=lambda chapter: chapter.id)
+from tests.course.chapters import EACH, source
 
 
 @EACH
@@ -24,8 +19,3 @@ def test_every_exercise_has_a_cell_and_a_heading(chapter: Chapter) -> None:
 def test_every_exercise_that_the_text_refers_to_exists(chapter: Chapter) -> None:
     numbers = {number for reference in references(source(chapter).text) for number in numbers_of(reference)}
     assert numbers <= {*range(1, len(exercises_of(chapter)) + 1)}
-
-
-@EACH
-def test_the_first_cell_has_totals(chapter: Chapter) -> None:
-    assert TOTALS.search(source(chapter).cells[0].text)

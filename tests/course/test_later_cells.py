@@ -5,13 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-import pytest
-
 from lmcourse.course.chapters import Chapter
 from lmcourse.exercises.registry import exercises_of
-from tests.course.chapters import WRITTEN, solution, source
-
-EACH = pytest.mark.parametrize("chapter", WRITTEN, ids=lambda chapter: chapter.id)
+from tests.course.chapters import EACH, solution, source
 
 HANDED_IN = {"commitment"}
 """Answers that are handed in, and so are not replaced."""

@@ -17,7 +17,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from lmcourse.course.chapters import Chapter
-from tests.course.chapters import ROOT, WRITTEN, solution
+from tests.course.chapters import EACH, ROOT, solution
 
 SOLUTION = {"nbgrader": {"solution": True, "grade": False}}
 CHECK = {"nbgrader": {"solution": False, "grade": True}}
@@ -47,7 +47,7 @@ def gaps(notebook: NotebookNode) -> Iterator[str]:
                 yield f"{cell.id}: the stored output holds stderr"
 
 
-@pytest.mark.parametrize("chapter", WRITTEN, ids=lambda chapter: chapter.id)
+@EACH
 def test_every_cell_of_a_solution_is_executed_and_compared(chapter: Chapter) -> None:
     assert list(gaps(solution(chapter))) == []
 

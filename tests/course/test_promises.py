@@ -20,9 +20,7 @@ from lmcourse.exercises.outcome import run_case
 from lmcourse.exercises.registry import all_exercises, exercises_of
 from lmcourse.exercises.values import to_plain
 from lmcourse.report import check_id
-from tests.course.chapters import ROOT, WRITTEN, source
-
-EACH = pytest.mark.parametrize("chapter", WRITTEN, ids=lambda chapter: chapter.id)
+from tests.course.chapters import EACH, ROOT, WRITTEN, source
 
 AT_LEAST = {"exercises": 6, "points": 15, "misconceptions": 18}
 FIRST_AT_LEAST = {"exercises": 8, "points": 20, "misconceptions": 30}

@@ -10,10 +10,10 @@ from lmcourse.exercises.outcome import run_case
 from lmcourse.exercises.outcomes import Outcomes
 from lmcourse.exercises.registry import exercises_of
 from lmcourse.exercises.trial import verdict
-from tests.course.chapters import ROOT, WRITTEN
+from tests.course.chapters import EACH, ROOT
 
 
-@pytest.mark.parametrize("chapter", WRITTEN, ids=lambda chapter: chapter.id)
+@EACH
 def test_printed_solutions_pass_a_public_and_a_hidden_case(chapter: Chapter, monkeypatch: pytest.MonkeyPatch) -> None:
     [cells] = answer_cells([chapter], ROOT).values()
     assert [cell.exercise for cell in cells] == [*exercises_of(chapter)]

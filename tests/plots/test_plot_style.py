@@ -56,13 +56,6 @@ def test_the_same_figure_gives_the_same_png_without_naming_software() -> None:
     assert b"Matplotlib" not in picture
 
 
-def test_a_higher_dpi_gives_more_pixels() -> None:
-    def width(picture: bytes) -> int:
-        return int.from_bytes(picture[16:20])
-
-    assert width(plots.png(labelled_figure(), dpi=200)) == 2 * width(plots.png(labelled_figure(), dpi=100))
-
-
 def test_a_figure_that_ends_a_cell_is_a_picture_with_alt_text() -> None:
     shell = InteractiveShell()
     display.install(shell)

@@ -43,12 +43,10 @@ def test_a_missing_or_outdated_package_fails(wanted: str, told: str) -> None:
 def test_every_dependency_is_checked_but_no_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = ["numpy>=1", "no-such-package", 'transformers; extra == "parity"']
     monkeypatch.setattr(doctor, "requires", lambda name: lines)
-    monkeypatch.setattr(doctor, "version", lambda name: _version(name))
+    monkeypatch.setattr(
+        doctor, "version", lambda name: "1.0.0" if name == "lmcourse" else importlib.metadata.version(name)
+    )
     assert [c.label for c in doctor.check_packages()] == ["lmcourse", "numpy", "no-such-package"]
-
-
-def _version(name: str) -> str:
-    return "1.0.0" if name == "lmcourse" else importlib.metadata.version(name)
 
 
 def test_a_missing_installation_of_the_package_fails(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from lmcourse.base.errors import CourseError
 from lmcourse.jupyter import lab
 
 ROOT = Path(__file__).parents[2]
@@ -77,21 +76,6 @@ def test_an_option_given_by_hand_replaces_ours(given: str, ours: str) -> None:
     made = arguments(given, env={}, root=True)
     assert made[-1] == given
     assert not any(a.startswith(ours) for a in made[:-1])
-
-
-def test_given_options_follow_our_defaults_in_order() -> None:
-    assert arguments("--port", "9999", "--no-browser")[-3:] == ["--port", "9999", "--no-browser"]
-
-
-def test_a_missing_course_is_reported_with_advice(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def nowhere(named: Path | None) -> Path:
-        raise CourseError("The course is not here. Go to its folder.")
-
-    monkeypatch.setattr(lab, "course_folder", nowhere)
-    assert lab.main([]) == 2
-    assert capsys.readouterr().err == "The course is not here. Go to its folder.\n"
 
 
 def test_a_missing_notebook_is_reported_with_advice(

@@ -71,8 +71,7 @@ class Course:
 
     def lock(self, text: str) -> None:
         """Write the lock with a time later than the installation."""
-        path = self.folder / "requirements.lock"
-        path.write_text(text, encoding="utf-8")
+        (self.folder / "requirements.lock").write_text(text, encoding="utf-8")
 
 
 def write_wheel(folder: Path, name: str, version: str, *requires: str, extra: str = "") -> None:
@@ -124,13 +123,7 @@ def test_make_installs_the_locked_packages_and_torch_with_its_own(course: Course
     course.lock(LOCK)
     result = course.make("install")
     assert result.returncode == 0, result.stderr
-    assert course.installed() == {
-        "torch-2.13.0",
-        "nvidia_cuda-13.0",
-        "server-1.0",
-        "schema-1.0",
-        "lmcourse-0.1.0",
-    }
+    assert course.installed() == {"torch-2.13.0", "nvidia_cuda-13.0", "server-1.0", "schema-1.0", "lmcourse-0.1.0"}
 
 
 def test_installed_packages_are_compiled(course: Course) -> None:
@@ -175,13 +168,7 @@ def test_an_interrupted_installation_is_repeated(course: Course) -> None:
     result = course.make("install")
     assert result.returncode == 0, result.stderr
     # Packages that the new lock does not name were removed.
-    assert course.installed() == {
-        "torch-2.13.0",
-        "nvidia_cuda-13.0",
-        "server-2.0",
-        "late-1.0",
-        "lmcourse-0.1.0",
-    }
+    assert course.installed() == {"torch-2.13.0", "nvidia_cuda-13.0", "server-2.0", "late-1.0", "lmcourse-0.1.0"}
     assert course.make("--question", "install").returncode == 0
 
 

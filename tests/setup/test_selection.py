@@ -79,17 +79,3 @@ def test_without_names_all_tests_run_longest_first(plugin: ModuleType, course: P
     ]
     assert all(one <= other for one, other in pairwise(ranks))
     assert all((course / place).is_dir() or (course / f"{place}.py").is_file() for place in plugin.LONGEST_FIRST)
-
-
-@pytest.mark.parametrize(
-    ("nodeid", "scope"),
-    [
-        ("tests/nn/test_norm.py::test_a", "tests/nn/test_norm.py"),
-        ("tests/nn/test_norm.py::TestA::test_b[x::y]", "tests/nn/test_norm.py"),
-        ("notebooks/14-memory/memory.ipynb::Cell 3", "notebooks/14-memory/memory.ipynb"),
-        ("tests/course/test_checks.py::test_a[09-positions]", "[09-positions]"),
-    ],
-)
-def test_a_module_stays_in_one_process_but_proofs_are_distributed(plugin: ModuleType, nodeid: str, scope: str) -> None:
-    scheduler = plugin.ByModule.__new__(plugin.ByModule)
-    assert scheduler._split_scope(nodeid) == scope

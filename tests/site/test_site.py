@@ -481,7 +481,7 @@ BROKEN = """all => all.filter(one => {
 broken though they fit into a line."""
 
 
-@pytest.mark.parametrize("name", READ)
+@pytest.mark.parametrize("name", [*READ, "reference.html"])
 @pytest.mark.parametrize("width", [1440, 390])
 def test_code_and_formulas_fit_the_width(site: Path, page: Page, name: str, width: int) -> None:
     open_unfolded(page, site / name, width)
