@@ -67,10 +67,6 @@ def without_eps(x: Tensor, scale: Tensor, eps: float) -> Tensor:
     return rms_norm(x, scale, 0.0)
 
 
-def centred(x: Tensor, scale: Tensor, eps: float) -> Tensor:
-    return torch.nn.functional.layer_norm(x, scale.shape, scale, eps=eps)
-
-
 def halves_rotated(parts: Parts) -> Parts:
     """Apply RoPE in the order of most published weights, which pairs i with i + d/2."""
 
@@ -82,10 +78,6 @@ def halves_rotated(parts: Parts) -> Parts:
     return {**parts, "rope": rope}
 
 
-def wrong_base(parts: Parts) -> Parts:
-    return {**parts, "rope": lambda x, positions, base: parts["rope"](x, positions, 10.0 * base)}
-
-
 def future_seen(parts: Parts) -> Parts:
     return {
         **parts,
@@ -93,16 +85,6 @@ def future_seen(parts: Parts) -> Parts:
             q, k, v, enable_gqa=True
         ),
     }
-
-
-def heads_in_turn(parts: Parts) -> Parts:
-    attend = parts["grouped_query_attention"]
-
-    def tiled(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        times = q.shape[1] // k.shape[1]
-        return attend(q, k.repeat(1, times, 1, 1), v.repeat(1, times, 1, 1))
-
-    return {**parts, "grouped_query_attention": tiled}
 
 
 def gate_exchanged(parts: Parts) -> Parts:
@@ -159,11 +141,8 @@ def spoiling(parts: Parts) -> Parts:
     [
         (lambda parts: {**parts, "rms_norm": unscaled}, "block 0, norm before attention", "rms_norm"),
         (lambda parts: {**parts, "rms_norm": without_eps}, "block 0, norm before attention", "rms_norm"),
-        (lambda parts: {**parts, "rms_norm": centred}, "block 0, norm before attention", "rms_norm"),
         (halves_rotated, "block 0, rotary embedding", "rope"),
-        (wrong_base, "block 0, rotary embedding", "rope"),
         (future_seen, "block 0, attention", "grouped_query_attention"),
-        (heads_in_turn, "block 0, attention", "grouped_query_attention"),
         (gate_exchanged, "block 0, feed-forward", "glu_ffn"),
         (values_rotated, "block 0, attention with its matrices", "self_attention"),
         (old_stream, "block 0, all of it", "block"),
