@@ -36,12 +36,8 @@ def test_a_stub_earns_nothing_and_is_reported_as_unanswered() -> None:
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        (lambda x: (2 * x)[None], "expected shape (2,), yours is (1, 2)"),
-        (lambda x: (2 * x).double(), "expected dtype float32, yours is float64"),
         (lambda x: (2 * x).to("meta"), "expected on cpu, yours is on meta"),
         (lambda x: (2 * x).tolist(), "expected a tensor of shape (2,), yours is a list or tuple"),
-        (lambda x: x / 0, "expected 2, yours inf"),
-        (lambda x: x * float("nan"), "expected 2, yours nan"),
         (lambda x: lambda: x, "returned a function, which is not a number"),
         (lambda x: (2 * x).numpy(), "yours is a NumPy array: `torch.from_numpy` converts it"),
         (lambda x: (2 * x).expand(1, -1)[0], None),
@@ -133,17 +129,6 @@ def test_a_user_interrupt_stops_the_check() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         report_on(double)
-
-
-def test_an_exception_that_cannot_print_itself_is_reported() -> None:
-    class BrokenError(Exception):
-        def __str__(self) -> str:
-            raise RuntimeError("no")
-
-    def double(x: Tensor) -> Tensor:
-        raise BrokenError
-
-    assert "BrokenError" in first_message(report_on(double))
 
 
 def test_an_answer_must_raise_the_references_exception() -> None:

@@ -15,17 +15,19 @@ from lmcourse.exercises import Case, Exercise, case, check, check_exercise, edge
 from tests.exercises.toy import doubling
 
 
+def raising(error: type[Exception]) -> Callable[[Tensor], Tensor]:
+    def refuse(x: Tensor) -> Tensor:
+        raise error("no")
+
+    return refuse
+
+
 @pytest.mark.parametrize("wanted", [RuntimeError, Exception])
 @pytest.mark.parametrize("raised", [NotImplementedError, RecursionError])
 def test_a_stub_does_not_pass_on_invalid_input(wanted: type[Exception], raised: type[Exception]) -> None:
-    def refuse(x: Tensor) -> Tensor:
-        raise wanted("no")
-
-    def fail(x: Tensor) -> Tensor:
-        raise raised("not yet")
-
+    refuse = raising(wanted)
     assert check_exercise(doubling(reference=refuse), refuse).passed
-    assert check_exercise(doubling(reference=refuse), fail).points == 0
+    assert check_exercise(doubling(reference=refuse), raising(raised)).points == 0
 
 
 def test_a_reference_without_a_plain_result_passes_no_answer() -> None:
@@ -33,15 +35,7 @@ def test_a_reference_without_a_plain_result_passes_no_answer() -> None:
 
 
 def test_a_subclass_of_the_expected_exception_passes() -> None:
-    class LearnersError(ValueError):
-        pass
-
-    def refuse(x: Tensor) -> Tensor:
-        raise ValueError
-
-    def specially(x: Tensor) -> Tensor:
-        raise LearnersError
-
+    refuse, specially = raising(ValueError), raising(type("LearnersError", (ValueError,), {}))
     assert check_exercise(doubling(reference=refuse), specially).passed
     assert check_exercise(doubling(reference=specially), refuse).points == 0
 
@@ -118,18 +112,14 @@ def test_a_mistake_is_recognised_with_and_without_a_guard(
 
 
 def test_nan_in_one_case_does_not_hide_what_the_others_show() -> None:
-    def answer(x: Tensor) -> Tensor:
-        return 3 * x if x.any() else x / 0
-
-    report = check_exercise(with_two(squares, squares, cases=with_zeros(1)), answer)
+    exercise = with_two(squares, squares, cases=with_zeros(1))
+    report = check_exercise(exercise, lambda x: 3 * x if x.any() else x / 0)
     assert report.diagnosis == "In “up” and “a sum of two”: every number that differs is 1.5 times the expected one."
 
 
 def test_two_mistakes_that_fit_equally_are_both_named() -> None:
-    def answer(x: Tensor) -> Tensor:
-        return x * x if len(x) > 1 else -x
-
-    report = check_exercise(with_two(squares, cubes_of_one, cases=edge_cases()), answer)
+    exercise = with_two(squares, cubes_of_one, cases=edge_cases())
+    report = check_exercise(exercise, lambda x: x * x if len(x) > 1 else -x)
     assert report.mistake == "squares Or: cubes_of_one"
     assert report.also_wrong == "“one number” fails, too."
 
@@ -204,10 +194,8 @@ def test_truth_values_name_a_misconception_only_if_all_cases_agree() -> None:
 
 
 def test_a_change_in_place_is_not_taken_for_a_misconception() -> None:
-    def squares_in_place(x: Tensor) -> Tensor:
-        return x.mul_(x)
-
-    assert check_exercise(doubling(), squares_in_place).diagnosis == "It changes input `x` in place: work on a copy."
+    told = check_exercise(doubling(), lambda x: x.mul_(x)).diagnosis
+    assert told == "It changes input `x` in place: work on a copy."
 
 
 def test_one_failing_case_does_not_reveal_a_factor() -> None:
@@ -234,11 +222,8 @@ def test_a_grade_keeps_a_mistake_that_hidden_cases_do_not_show() -> None:
     assert check_exercise(exercise, answer).diagnosis == "You triple."
     report = check_exercise(exercise, answer, hidden=True)
     assert (report.diagnosis, report.also_wrong) == ("You triple.", "“other sizes” fails, too.")
-
-    def right_when_long(x: Tensor) -> Tensor:
-        return 3 * x if len(x) < 3 else 2 * x
-
-    assert check_exercise(exercise, right_when_long, hidden=True).diagnosis == "You triple."
+    right_when_long = check_exercise(exercise, lambda x: 3 * x if len(x) < 3 else 2 * x, hidden=True)
+    assert right_when_long.diagnosis == "You triple."
 
 
 def test_a_grade_and_a_check_report_the_same() -> None:
@@ -264,20 +249,7 @@ def test_a_builtin_overwritten_inside_the_function_is_the_cause() -> None:
 
 
 def test_another_failing_call_is_not_a_shadowed_builtin() -> None:
-    def double(x: Tensor) -> Any:
-        return x(max(1, 2))
-
-    assert "`max`" not in check_exercise(doubling(), double).diagnosis
-
-
-def matrix_of_values() -> Any:
-    return value_exercise(
-        "table",
-        points=1,
-        minutes=1,
-        difficulty=1,
-        reference=lambda: {"a": torch.tensor([4242.0]), "b": [4243.0, "x4244"]},
-    )
+    assert "`max`" not in check_exercise(doubling(), lambda x: x(max(1, 2))).diagnosis
 
 
 @pytest.mark.parametrize(
@@ -295,13 +267,15 @@ def matrix_of_values() -> Any:
     ],
 )
 def test_a_value_exercise_never_shows_the_right_one(given: Any) -> None:
-    report = check_exercise(matrix_of_values(), lambda: given)
+    right = {"a": torch.tensor([4242.0]), "b": [4243.0, "x4244"]}
+    exercise = value_exercise("table", points=1, minutes=1, difficulty=1, reference=lambda: right)
+    report = check_exercise(exercise, lambda: given)
     assert report.points == 0
     assert report.answered
     told = str(report) + report._repr_html_() + json.dumps(report.to_json())
     for secret in ("4242", "4243", "x4244"):
         assert secret not in told or secret in str(given)
-    assert check_exercise(matrix_of_values(), matrix_of_values().reference).passed
+    assert check_exercise(exercise, lambda: right).passed
 
 
 def test_mixing_up_a_value_and_a_function_is_reported() -> None:

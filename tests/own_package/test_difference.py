@@ -98,24 +98,8 @@ def old_stream(parts: Parts) -> Parts:
     return {**parts, "block": parallel}
 
 
-def values_rotated(parts: Parts) -> Parts:
-    def attention(
-        x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv: int, theta: float, rope: Any, attend: Any
-    ) -> Any:
-        at = torch.arange(x.shape[1])
-        return parts["self_attention"](
-            x, qkv, out, heads, kv, theta, rope, lambda q, k, v: attend(q, k, rope(v, at, theta))
-        )
-
-    return {**parts, "self_attention": attention}
-
-
-def two_final_norms(parts: Parts) -> Parts:
-    def decoder(tokens: Tensor, weights: Any, sizes: Any, functions: Parts) -> Any:
-        twice = {**weights, "norm": weights["norm"] * 1.01}
-        return parts["decoder"](tokens, twice, sizes, functions)
-
-    return {**parts, "decoder": decoder}
+def doubled(name: str) -> Callable[[Parts], Parts]:
+    return lambda parts: {**parts, name: lambda *given: 2 * parts[name](*given)}
 
 
 def copied_targets(parts: Parts) -> Parts:
@@ -144,9 +128,9 @@ def spoiling(parts: Parts) -> Parts:
         (halves_rotated, "block 0, rotary embedding", "rope"),
         (future_seen, "block 0, attention", "grouped_query_attention"),
         (gate_exchanged, "block 0, feed-forward", "glu_ffn"),
-        (values_rotated, "block 0, attention with its matrices", "self_attention"),
+        (doubled("self_attention"), "block 0, attention with its matrices", "self_attention"),
         (old_stream, "block 0, all of it", "block"),
-        (two_final_norms, "logits", "decoder"),
+        (doubled("decoder"), "logits", "decoder"),
         (copied_targets, "loss", "causal_lm_loss"),
         (spoiling, "block 0, feed-forward", "glu_ffn"),
     ],
