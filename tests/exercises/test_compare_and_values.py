@@ -187,8 +187,3 @@ def test_a_single_number_may_have_any_stride() -> None:
     assert one.stride() == (12,)
     assert same(one, torch.tensor([3.0]))
     assert not same(one, torch.tensor([-3.0]))
-
-
-def test_types_are_described_in_words() -> None:
-    assert [type_phrase(x) for x in (None, 1, ONE)] == ["None", "an int", "a tensor of shape (1,)"]
-    assert type_phrase(ONE.sum()) == "a tensor of one number"
