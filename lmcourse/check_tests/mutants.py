@@ -77,7 +77,7 @@ SAME_WITHOUT = frozenset(
 """Calls that are not removed, because the value would not change or no code would be left."""
 
 
-def replacements(node: ast.AST) -> Iterator[ast.AST]:
+def _replacements(node: ast.AST) -> Iterator[ast.AST]:
     """Yield possible replacements of a node, without changing it."""
     for kind, operator in OPERATORS:
         if isinstance(node, kind):
@@ -237,17 +237,8 @@ class Mutant:
         return edit_between(self.original, self.text)
 
 
-@dataclass(frozen=True)
-class _Place:
-    """A node with its place: `holder` is a list, or the fields of a node."""
-
-    node: ast.AST
-    holder: Any
-    key: Any
-
-    def put(self, node: ast.AST) -> None:
-        """Put a node into this place of the tree."""
-        self.holder[self.key] = node
+_Place = tuple[Any, Any]
+"""A list or the fields of a node, and the index or key of a node in it."""
 
 
 def mutants(text: str) -> list[Mutant]:
@@ -255,11 +246,12 @@ def mutants(text: str) -> list[Mutant]:
     tree = ast.parse(text)
     original = ast.unparse(tree)
     found: dict[str, None] = {}
-    for place in _places(tree):
-        for new in replacements(place.node):
-            place.put(ast.copy_location(new, place.node))
+    for holder, key in _places(vars(tree), "body"):
+        node = holder[key]
+        for new in _replacements(node):
+            holder[key] = ast.copy_location(new, node)
             found.setdefault(ast.unparse(tree))
-            place.put(place.node)
+            holder[key] = node
     return [Mutant(original, mutated) for mutated in found if mutated != original]
 
 
@@ -272,24 +264,18 @@ def with_change(text: str, change: str) -> str:
         raise EditError(f"what it makes is not Python: {error.msg}") from error
 
 
-def _places(tree: ast.Module) -> Iterator[_Place]:
-    for number, statement in enumerate(tree.body):
-        yield from _below(_Place(statement, tree.body, number))
-
-
-def _below(place: _Place) -> Iterator[_Place]:
-    """Yield a place and all places below it that take part in the computation."""
-    node = place.node
-    yield place
-    for field, value in ast.iter_fields(node):
-        if field in ("annotation", "returns", "decorator_list", "bases") or isinstance(node, ast.Raise | ast.JoinedStr):
-            continue
-        if isinstance(value, ast.AST):
-            yield from _below(_Place(value, vars(node), field))
-        elif isinstance(value, list):
-            for number, item in enumerate(value):
-                if isinstance(item, ast.AST) and not _is_docstring(item):
-                    yield from _below(_Place(item, value, number))
+def _places(holder: Any, key: Any) -> Iterator[_Place]:
+    """Yield the place of a node, or of each node of a list, and all places below that take part in the computation."""
+    node = holder[key]
+    if isinstance(node, list):
+        for number in range(len(node)):
+            yield from _places(node, number)
+    elif isinstance(node, ast.AST) and not _is_docstring(node):
+        yield holder, key
+        if not isinstance(node, ast.Raise | ast.JoinedStr):
+            for field in node._fields:
+                if field not in ("annotation", "returns", "decorator_list", "bases"):
+                    yield from _places(vars(node), field)
 
 
 def _is_docstring(node: ast.AST) -> bool:

@@ -6,7 +6,7 @@ They are made from the outcomes of the mistake, so no answer runs again.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -16,20 +16,15 @@ from lmcourse.exercises.outcome import Outcome
 from lmcourse.exercises.trial import Trial
 from lmcourse.exercises.values import Plain
 
-
-@dataclass(frozen=True)
-class Mutilation:
-    """A change of a trial's outcome, with a name for tables. The change returns the same object if nothing changes."""
-
-    name: str
-    change: Callable[[Trial], Outcome]
+Mutilation = Callable[[Trial], Outcome]
+"""A change of a trial's outcome, which returns the same object if nothing changes."""
 
 
 def _without_edges(trial: Trial) -> Outcome:
     return Outcome(failure=Failure(("TypeError", "Exception"), "not handled")) if trial.edge else trial.outcome
 
 
-def _changed(change: Callable[[Plain], Plain]) -> Callable[[Trial], Outcome]:
+def _changed(change: Callable[[Plain], Plain]) -> Mutilation:
     def outcome(trial: Trial) -> Outcome:
         new = change(trial.outcome.value)
         return trial.outcome if new is trial.outcome.value else replace(trial.outcome, value=new)
@@ -67,8 +62,9 @@ def _inside(value: Plain, change: Callable[[Plain], Plain]) -> Plain:
     return value
 
 
-MUTILATIONS = (
-    Mutilation("edges dropped", _without_edges),
-    Mutilation("listed", _changed(_listed)),
-    Mutilation("cast", _changed(_cast)),
-)
+MUTILATIONS: dict[str, Mutilation] = {
+    "edges dropped": _without_edges,
+    "listed": _changed(_listed),
+    "cast": _changed(_cast),
+}
+"""The mutilations, by their names in tables."""

@@ -19,7 +19,7 @@ from typing import Any
 from lmcourse.base.errors import CourseError
 from lmcourse.check_tests.answers import AnswerCell, answer_text
 from lmcourse.check_tests.mutants import Mutant, mutants, with_change
-from lmcourse.check_tests.mutilations import MUTILATIONS, Mutilation
+from lmcourse.check_tests.mutilations import MUTILATIONS
 from lmcourse.check_tests.repeats import repeats
 from lmcourse.check_tests.results import CheckResults, IdeaResult, MisconceptionResult, MutantResult, VariantResult
 from lmcourse.course.chapters import Chapter
@@ -115,7 +115,11 @@ def prove(cells: Mapping[Chapter, Sequence[AnswerCell]], quick: bool = False) ->
         raise CourseError("\n".join(mistakes))
     first = CheckResults(
         exercises=len(proofs),
-        rows=tuple(row for chapter, proof in proofs for row in proof.misconceptions(chapter, mutilate=not quick)),
+        rows=tuple(
+            proof.misconception(chapter, wrong, mutilate=not quick)
+            for chapter, proof in proofs
+            for wrong in proof.exercise.misconceptions
+        ),
         not_full=tuple(proof.exercise.name for _, proof in proofs if proof.lost(proof.cell.solution)),
         not_zero=tuple(proof.exercise.name for _, proof in proofs if proof.stub_earns()),
     )
@@ -161,10 +165,6 @@ class _Proof:
         for row in self.variants():
             if row.lost:
                 yield f"the right answer {row.variant} loses points. {row.lost}"
-
-    def misconceptions(self, chapter: Chapter, *, mutilate: bool) -> list[MisconceptionResult]:
-        """Return the results of the known wrong answers."""
-        return [self._misconception(chapter, wrong, mutilate=mutilate) for wrong in self.exercise.misconceptions]
 
     def slip_mistakes(self) -> Iterator[str]:
         """Yield a line for each mistake of its author in a slip: file, exercise, edit and reason."""
@@ -305,7 +305,8 @@ class _Proof:
         for constant in self.constants:
             passed, seconds = [True] * len(self.cases), self.exercise.seconds
             for place, (case, _) in enumerate(self.cases):
-                outcome = self._given_by_constant(constant, case, seconds)
+                needs_run = case.script is not None
+                outcome = self._run(constant.answer, case, seconds) if needs_run else constant.outcome
                 passed[place] = verdict(self.exercise, case, self._expected(case), outcome) is None
                 earned = {"notebook": self._earns(passed[: len(self.exercise.public)]), "grade": self._earns(passed)}
                 if not any(earned.values()):  # not even if it passes every other case
@@ -333,15 +334,17 @@ class _Proof:
         trials = self._trials(partial(self._run, answer, forbid=rules))
         for report in self._reports(trials, forbidden_in_source(answer, rules)):
             if not report.passed:
-                return report.diagnosis or _failing(report)
+                wrong = [case for case in report.cases if not case.passed]
+                return report.diagnosis or "; ".join(f"{case.name}: {case.message}" for case in wrong)
         return ""
 
-    def _misconception(self, chapter: Chapter, wrong: Misconception, *, mutilate: bool) -> MisconceptionResult:
+    def misconception(self, chapter: Chapter, wrong: Misconception, *, mutilate: bool) -> MisconceptionResult:
+        """Return the result of a known wrong answer, and of its mutilated forms."""
         trials = self._trials(partial(self._given, wrong))
         public, graded = self._reports(trials)
         previewed = self.exercise.preview is not None and all(case.passed for case in public.cases)
         mutilate = mutilate and not self.exercise.task
-        forms = [self._mutilated(wrong, trials, mutilation) for mutilation in MUTILATIONS if mutilate]
+        forms = [self._mutilated(wrong, trials, name) for name in MUTILATIONS if mutilate]
         named = [wrong.sentence in (report.mistake, report.diagnosis) for report in (public, graded)]
         return MisconceptionResult(
             chapter.id,
@@ -356,12 +359,12 @@ class _Proof:
             tuple(name for form in forms for name in form or ()),
         )
 
-    def _mutilated(self, wrong: Misconception, trials: Sequence[Trial], mutilation: Mutilation) -> list[str] | None:
+    def _mutilated(self, wrong: Misconception, trials: Sequence[Trial], mutilation: str) -> list[str] | None:
         """Return where a mutilated form of a misconception is not named; None if no form has to be named.
 
         It must be named if its numbers are wrong in an ordinary case, and if these are enough evidence.
         """
-        pairs = [(trial, mutilation.change(trial)) for trial in trials]
+        pairs = [(trial, MUTILATIONS[mutilation](trial)) for trial in trials]
         changed = [trial if new is trial.outcome else replace(trial, outcome=new) for trial, new in pairs]
         if all(one is other for one, other in zip(trials, changed, strict=True)):
             return None
@@ -375,7 +378,7 @@ class _Proof:
             found = found or []
             named = recognise(self.exercise, mutilated, self.table)
             if enough_evidence(deciding) and (named is None or wrong not in named.mistakes):
-                found.append(f"{mutilation.name} ({where})")
+                found.append(f"{mutilation} ({where})")
         return found
 
     def _caught(self, mutant: Mutant) -> str:
@@ -415,15 +418,7 @@ class _Proof:
 
         return try_cases(self.cases, trial, self.exercise.seconds)
 
-    def _given_by_constant(self, constant: Constant, case: Case, seconds: float) -> Outcome:
-        """Return the outcome of a constant on a case; only a script has to be run."""
-        return constant.outcome if case.script is None else self._run(constant.answer, case, seconds)
-
     def _run(self, answer: Callable[..., Any], case: Case, seconds: float, forbid: tuple[str, ...] = ()) -> Outcome:
         file = self.exercise.file  # answers read this file from the working folder
         with chdir(file.parent) if file else nullcontext():
             return run_case(answer, case, name=self.exercise.name, seconds=seconds, forbid=forbid)
-
-
-def _failing(report: Report) -> str:
-    return "; ".join(f"{case.name}: {case.message}" for case in report.cases if not case.passed)

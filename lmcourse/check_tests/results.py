@@ -74,11 +74,6 @@ class MutantResult:
     caught: str
     equivalent: str = ""
 
-    @property
-    def killed(self) -> bool:
-        """True if it fails a case."""
-        return bool(self.caught)
-
 
 @dataclass(frozen=True)
 class CheckResults:
@@ -110,7 +105,7 @@ class CheckResults:
     @property
     def survivors(self) -> list[MutantResult]:
         """The mutants that earn all points although they are not declared equivalent."""
-        return [mutant for mutant in self.mutants if not mutant.killed and not mutant.equivalent]
+        return [mutant for mutant in self.mutants if not mutant.caught and not mutant.equivalent]
 
     @property
     def unseen(self) -> list[MutantResult]:
@@ -138,7 +133,7 @@ class CheckResults:
             "variants": len(self.variants),
             "variants_full": sum(not variant.lost for variant in self.variants),
             "mutants": len(self.mutants),
-            "mutants_killed": sum(mutant.killed for mutant in self.mutants),
+            "mutants_killed": sum(bool(mutant.caught) for mutant in self.mutants),
             "equivalent": sum(bool(mutant.equivalent) for mutant in self.mutants),
             "constants": self.constants,
             "solutions_full": not self.not_full,

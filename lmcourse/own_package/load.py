@@ -59,11 +59,8 @@ def verdict(found: Sequence[str] | None, whole: Mapping[str, Callable[..., Any]]
 def _load(name: str, root: Path) -> LoadedPart:
     chapter = next(each for each in CHAPTERS if name in {exercise.name for exercise in exercises_of(each)})
     function, reason = _answer(name, chapter, root)
-    return LoadedPart(name, chapter.number, function or _course_version(name), reason)
-
-
-def _course_version(name: str) -> Callable[..., Any]:
-    return COURSE_PARTS[name] if name in COURSE_PARTS else find_exercise(name).course_answer
+    lent = COURSE_PARTS.get(name) or find_exercise(name).course_answer
+    return LoadedPart(name, chapter.number, function or lent, reason)
 
 
 def _answer(name: str, chapter: Chapter, root: Path) -> tuple[Callable[..., Any] | None, str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from lmcourse.course.chapters import CHAPTERS, Chapter, find_chapter
+from lmcourse.course.chapters import Chapter, find_chapter
 from lmcourse.exercises.registry import exercises_of
 from lmcourse.own_package.saved_answers import Answer, Notebook
 from lmcourse.own_package.standalone import CannotStandAloneError, Statement, needed
@@ -166,8 +166,3 @@ def parts_text(package: str, collection: Collection) -> str:
     functions = {name: "with_theta(rope)" if name == "rope" and found[name].origin else name for name in PARTS}
     lines += ["", "PARTS = {", *(f'    "{name}": {function},' for name, function in functions.items()), "}", ""]
     return "\n".join(lines)
-
-
-def chapters_in_order(collection: Collection) -> list[Chapter]:
-    """Return the notebooks that have a module in the package, in reading order."""
-    return [chapter for chapter in CHAPTERS if any(part.statements for part in collection.parts[chapter].values())]

@@ -19,7 +19,7 @@ from lmcourse.course.chapters import CHAPTERS, Chapter, find_chapter
 from lmcourse.data import tokenizers
 from lmcourse.grading.workers import GradingOptions
 from lmcourse.own_package import package
-from lmcourse.own_package.modules import PARTS, Collection, chapters_in_order, module_text, parts_text
+from lmcourse.own_package.modules import PARTS, Collection, module_text, parts_text
 from lmcourse.own_package.saved_answers import judge, printed_notebooks, read_notebook
 from lmcourse.own_package.weights import package_config, package_weights
 from lmcourse.pretrained import load_pretrained
@@ -129,8 +129,9 @@ def package_files(name: str, collection: Collection) -> dict[str, bytes]:
         text = (Path(str(owner.__file__)).parent / source).read_text(encoding="utf-8")
         text = text.replace(package.__name__, name).replace(tokenizers.__name__, f"{name}.tokenizers")
         texts[target] = text
-    for chapter in chapters_in_order(collection):
-        texts[f"{chapter.topic}.py"] = module_text(chapter, collection.ordered(chapter))
+    for chapter, parts in collection.parts.items():
+        if any(part.statements for part in parts.values()):
+            texts[f"{chapter.topic}.py"] = module_text(chapter, collection.ordered(chapter))
     trained = load_pretrained()
     sizes = json.dumps(package_config(trained.model.config), indent=2) + "\n"
     texts |= {"weights/config.json": sizes, "weights/tokenizer.json": json.dumps(trained.tokenizer.to_json()) + "\n"}

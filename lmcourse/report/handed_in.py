@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Iterator
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
@@ -42,26 +43,22 @@ def show_seal(digest: str, said: str) -> None:
 
 def seal_in(outputs: Any) -> str:
     """Return the last digest of 12 hex digits in the outputs of a submitted cell, or ""."""
-    for output in reversed(outputs) if isinstance(outputs, list) else ():
-        data = output.get("data") if isinstance(output, dict) else None
-        found = data.get(SEAL_MIME) if isinstance(data, dict) else None
-        text = "".join(found) if isinstance(found, list) and all(isinstance(line, str) for line in found) else found
-        if isinstance(text, str) and re.fullmatch("[0-9a-f]{12}", text):
-            return text
-    return ""
+    return next((text for text in _texts(outputs, SEAL_MIME) if re.fullmatch("[0-9a-f]{12}", text)), "")
 
 
 def encoded_in(outputs: Any) -> str:
-    """Return the Base64 in the outputs of a submitted cell, or ""; never raise an exception for any outputs."""
+    """Return the Base64 in the outputs of a submitted cell, or ""."""
+    return next((text for text in _texts(outputs, FILE_MIME) if decoded(text)), "")
+
+
+def _texts(outputs: Any, mime: str) -> Iterator[str]:
+    """Yield the texts of a MIME type in outputs, the last first; never raise an exception for any outputs."""
     for output in reversed(outputs) if isinstance(outputs, list) else ():
         data = output.get("data") if isinstance(output, dict) else None
-        found = data.get(FILE_MIME) if isinstance(data, dict) else None
+        found = data.get(mime) if isinstance(data, dict) else None
         lines = [found] if isinstance(found, str) else found  # nbformat stores a text as a list of lines
         if isinstance(lines, list) and all(isinstance(line, str) for line in lines):
-            text = "".join(lines)
-            if decoded(text):
-                return text
-    return ""
+            yield "".join(lines)
 
 
 def decoded(text: str) -> bytes:

@@ -12,7 +12,6 @@ from lmcourse.check_tests.answers import AnswerCell, answer_cells, only
 from lmcourse.check_tests.prove import prove
 from lmcourse.check_tests.results import CheckResults
 from lmcourse.course.chapters import Chapter
-from lmcourse.grading.cells import course_imports
 from tests.authoring.tiny import SOURCE, TINY, write_source
 
 
@@ -77,8 +76,3 @@ def test_a_solution_that_is_wrong_or_breaks_a_rule_is_not_full(
 def test_a_stub_that_gives_the_answer_away_is_not_zero(old: str, new: str, name: str, tmp_path: Path) -> None:
     write_source(tmp_path, SOURCE.replace(old, new, 1))
     assert proof(tmp_path).not_zero == (name,)
-
-
-def test_imports_are_taken_from_the_top_of_a_cell() -> None:
-    text = "import math, os.path as p\nfrom torch import (\n    Tensor,\n)\nx = 1\nprint(x)"
-    assert course_imports([text]) == "import math, os.path as p\nfrom torch import Tensor"

@@ -37,7 +37,7 @@ def prove(exercise: Exercise, solution: str = RIGHT, stub: str = STUB, **names: 
 def test_a_correct_exercise_passes_the_matrix() -> None:
     proof = prove(doubling())
     assert proof.proved
-    told = proof.to_json()
+    told = {name: part for name, part in proof.to_json().items() if part}
     rows = told.pop("rows")
     assert told == {
         "exercises": 1,
@@ -45,23 +45,13 @@ def test_a_correct_exercise_passes_the_matrix() -> None:
         "killed": 2,
         "named": 2,
         "mutilated": 4,
-        "mutilated_unnamed": 0,
         "variants": 1,
         "variants_full": 1,
         "mutants": 1,
         "mutants_killed": 1,
-        "equivalent": 0,
         "constants": 8,
         "solutions_full": True,
         "stubs_zero": True,
-        "variants_not_full": [],
-        "survivors": [],
-        "unseen": [],
-        "untrue": [],
-        "confused": [],
-        "guessable": [],
-        "repeated": [],
-        "ideas": [],
     }
     assert [row["misconception"] for row in rows] == ["squared", "absolute"]
 
@@ -103,13 +93,6 @@ def test_a_solution_that_loses_points_fails_the_matrix() -> None:
     proof = prove(doubling(), solution="return 2 * x if len(x) < 5 else x")
     assert not proof.proved
     assert proof.not_full == ("double",)
-
-
-def test_a_stub_that_cannot_run_earns_nothing() -> None:
-    cell = AnswerCell(
-        doubling(), f"def double(x):\n    {RIGHT}\n", "class double:\n    raise NotImplementedError\n", {}
-    )
-    assert proof_module.prove({CHAPTER: [cell]}, quick=True).not_zero == ()
 
 
 def test_a_stub_that_earns_points_fails_the_matrix() -> None:
@@ -223,12 +206,6 @@ def test_mutants_drop_a_widening_and_keep_a_conversion_to_a_number() -> None:
     changes = {mutant.change for mutant in mutants("def f(x):\n    return float(x.float().mean())")}
     assert "return float(x.float().mean()) → return float(x.mean())" in changes
     assert "return float(x.float().mean()) → return x.float().mean()" not in changes
-
-
-def test_a_hidden_case_kills_a_mutant() -> None:
-    proof = prove(doubling(), "return x + x if len(x) < 4 else 2 * x")
-    change = "return x + x if len(x) < 4 else 2 * x → return x + x if len(x) < 4 else 3 * x"
-    assert [mutant.killed for mutant in proof.mutants if mutant.change == change] == [True]
 
 
 def negative(x: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from lmcourse.exercises.compare import EXACT, Tolerance, difference, equal
-from lmcourse.exercises.values import NotPlainError, same, to_plain, type_phrase
+from lmcourse.exercises.values import same, to_plain, type_phrase
 
 ONE = torch.tensor([1.0])
 
@@ -34,6 +34,9 @@ ONE = torch.tensor([1.0])
         ([1, [2.0]], [1, [2]]),
         ({"MB": 1.0}, {"MB": 1}),
         (1.0, 1.0 + 1e-12),
+        (2**31, 2.0**31),
+        (10**400, 10**400),
+        (0.1, to_plain(np.float32(0.1))),
         (ONE, ONE + 1e-6),
         (ONE.double(), ONE.double() + 1e-11),
         (torch.tensor([math.nan, math.inf]), torch.tensor([math.nan, math.inf])),
@@ -62,6 +65,7 @@ def test_values_within_the_tolerance_are_equal(expected: Any, received: Any) -> 
         (torch.tensor(3.0), ONE, "expected a tensor of one number, yours is a tensor of shape (1,): `.squeeze()`"),
         (3.0, None, "expected a number, yours is None"),
         (3.0, torch.tensor([3.0]), "`.item()` takes the number out"),
+        (3.0, torch.zeros(2), "expected a number, yours is a tensor of shape (2,)"),
         (3.0, torch.tensor(3.1), "expected 3.0, yours 3.0999"),
         (math.inf, -math.inf, "expected inf, yours -inf"),
         (math.nan, 0.0, "expected nan, yours 0.0"),
@@ -86,7 +90,17 @@ def test_values_within_the_tolerance_are_equal(expected: Any, received: Any) -> 
         (torch.zeros(2, 2), torch.tensor([[0, 0], [0, 9.0]]), "at [1, 1]: expected 0, yours 9"),
         (torch.zeros(2), torch.tensor([1.0, math.nan]), "2 of 2 differ; at [1]: expected 0, yours nan"),
         (torch.tensor([True]), torch.tensor([False]), "expected True, yours False"),
-        (torch.tensor([5]), torch.tensor([6]), "expected 5, yours 6"),
+        (torch.tensor([2**40]), torch.tensor([2**40 + 1]), "expected 1099511627776, yours 1099511627777"),
+        (torch.tensor([1000.0]), torch.tensor([1000.002]), "expected 1000, yours 1000.002"),
+        (torch.zeros(2, 3, 4), torch.zeros(3, 2, 4), "yours is (3, 2, 4): axes 0 and 1 are swapped"),
+        (torch.zeros(2, 1), torch.zeros(2), "expected shape (2, 1), yours is (2,)"),
+        ({1: 2}, {1: 2, (3, 4): 5}, "there should be no key (3, 4)"),
+        ({"a": [1]}, {"a": [2]}, "'a': item 0: expected 1, yours 2"),
+        (2**60, 2**60 + 1, "expected 1152921504606846976, yours 1152921504606846977"),
+        (10**400, 1.0, "yours 1.0"),
+        (1.0, 10**400, "expected 1.0"),
+        (2, to_plain(np.float32(2 + 1e-6)), "expected 2, yours 2.0000009536743164"),
+        (0.1, to_plain(np.float32(0.1001)), "expected 0.1"),
     ],
 )
 def test_the_first_difference_is_described_in_one_line(expected: Any, received: Any, told: str) -> None:
@@ -104,11 +118,16 @@ def test_exact_distinguishes_the_sign_of_zero() -> None:
     assert not equal([{"a": 0.0}], [{"a": -0.0}], EXACT)
     assert difference(torch.zeros(1), -torch.zeros(1), EXACT) is not None
     assert difference(1.0, 1.0 + 1e-15, EXACT) is not None
+    assert difference(-ONE * math.nan, ONE * math.nan, EXACT) is None
 
 
-def test_an_exercise_can_set_its_tolerance() -> None:
-    assert difference(100.0, 101.0, Tolerance(0.02)) is None
-    assert difference(100.0, 103.0, Tolerance(0.02)) is not None
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16], ids=str)
+def test_the_tolerance_allows_one_rounding_error(dtype: torch.dtype) -> None:
+    step = torch.finfo(dtype).eps
+    expected = torch.full((3,), 8.0, dtype=torch.float64)
+    assert difference(expected.to(dtype), (expected * (1 + step)).to(dtype)) is None
+    assert difference(expected.to(dtype), (expected * (1 + max(400 * step, 1e-8))).to(dtype)) is not None
+    assert difference(expected, expected * 1.1, Tolerance(0.2)) is None
 
 
 def test_a_difference_can_hide_the_expected_value() -> None:
@@ -116,30 +135,10 @@ def test_a_difference_can_hide_the_expected_value() -> None:
     assert "42" not in str(difference([42], [41], reveal=False))
 
 
-def test_plain_values_are_copies_without_a_graph() -> None:
-    weight = torch.ones(2, requires_grad=True)
-    copy = to_plain([weight * 2, np.float64(1.5), (1, "a"), torch.Size([2])])
-    assert copy[0].requires_grad is False
-    assert type(copy[1]) is float
-    assert copy[1:] == [1.5, [1, "a"], [2]]
-    original = torch.zeros(2)
-    view = to_plain(original[:1])
-    original[0] = 5
-    assert view.item() == 0
-
-
 def test_long_doubles_are_compared_as_numbers() -> None:
     plain = to_plain([np.longdouble(1.5), np.clongdouble(1 + 2j)])
     assert plain == [1.5, 1 + 2j]
     assert [type(value) for value in plain] == [float, complex]
-
-
-def test_numpy_numbers_are_compared_in_their_dtype() -> None:
-    for near, far in ((np.float32(0.1), np.float32(0.1001)), (np.float64(0.1), np.float64(0.1 + 1e-8))):
-        assert difference(0.1, to_plain(near)) is None
-        assert difference(0.1, to_plain(far)) is not None
-    assert difference(2, to_plain(np.array(2.0))) is None
-    assert difference(2, to_plain(np.float32(2 + 1e-6))) == "expected 2, yours 2.0000009536743164"
 
 
 KINDS = [
@@ -174,11 +173,6 @@ def test_special_results_with_different_values_differ() -> None:
     assert difference(to_plain(np.ones(2)), to_plain(np.zeros(2))) is not None
 
 
-def test_values_that_are_not_plain_are_rejected() -> None:
-    with pytest.raises(NotPlainError, match="a function"):
-        to_plain({"f": test_values_that_are_not_plain_are_rejected})
-
-
 def test_same_compares_bit_by_bit() -> None:
     nan = torch.tensor([math.nan, 1.0])
     assert same(nan, nan.clone())
@@ -193,8 +187,3 @@ def test_a_single_number_may_have_any_stride() -> None:
     assert one.stride() == (12,)
     assert same(one, torch.tensor([3.0]))
     assert not same(one, torch.tensor([-3.0]))
-
-
-def test_types_are_described_in_words() -> None:
-    assert [type_phrase(x) for x in (None, 1, ONE)] == ["None", "an int", "a tensor of shape (1,)"]
-    assert type_phrase(ONE.sum()) == "a tensor of one number"

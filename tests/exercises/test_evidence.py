@@ -62,6 +62,10 @@ def raised(kind: str, message: str = "", line: str = "y = f(x)") -> Failure:
     return Failure((kind,), message, line, 2)
 
 
+def fails(kind: str, message: str = "", line: str = "y = f(x)") -> Evidence:
+    return numbers((1.0, raised(kind, message, line)))
+
+
 WEIGHTS = ROWS.softmax(-1)
 Detector = Callable[[Evidence], str]
 
@@ -86,18 +90,8 @@ NUMBERS: list[tuple[Detector, Evidence, str]] = [
     (relations.constant_offset, numbers((ROWS, 2 * ROWS)), ""),
     (relations.truth_reversed, numbers((ROWS > 5, ROWS <= 5)), "Every truth value is reversed"),
     (relations.truth_reversed, numbers((ROWS > 5, ROWS > 10)), "Every wrong entry should be True but is False."),
-    (
-        relations.truth_reversed,
-        numbers((True, False), (True, False)),
-        "Where it fails, it gives False instead of True.",
-    ),
-    (
-        relations.truth_reversed,
-        numbers(
-            ({"a": 1.0, "few": True}, {"a": 1.0, "few": False}), ({"a": 1.0, "few": True}, {"a": 1.0, "few": False})
-        ),
-        "'few' is False where it should be True.",
-    ),
+    (relations.truth_reversed, numbers((True, False), (True, False)), "gives False instead of True"),
+    (relations.truth_reversed, numbers(*[({"a": 1, "few": True}, {"a": 1, "few": False})] * 2), "'few' is False where"),
     (relations.truth_reversed, numbers((True, False), (False, True), (True, False)), "Every truth value is reversed"),
     # beside cases that pass, a single truth value says nothing: each wrong one is the reverse of the right one
     (relations.truth_reversed, numbers((True, True), (True, False), (False, True), (True, False)), ""),
@@ -116,11 +110,7 @@ NUMBERS: list[tuple[Detector, Evidence, str]] = [
     (relations.one_sided, numbers((torch.ones(3), torch.full((3,), 4.0))), "too large (4 times the expected ones)."),
     # A factor below 1 beside "too large" would read as a contradiction.
     (relations.one_sided, numbers((-ROWS, -ROWS / 2)), "All 9 numbers that differ are too large."),
-    (
-        relations.one_sided,
-        numbers((ROWS[0], ROWS[0] * torch.tensor([0.9999, 0.5, 0.7]))),
-        "(0.5 to 0.9999 times the expected ones)",
-    ),
+    (relations.one_sided, numbers((ROWS[0], ROWS[0] * torch.tensor([0.9999, 0.5, 0.7]))), "(0.5 to 0.9999 times"),
     (relations.constant_factor, numbers((ROWS, 8 * ROWS)), "is 8 times the expected one."),
     (relations.constant_factor, numbers((1.0, 1.024**3)), "times the expected one (2³⁰/10⁹)."),
     (relations.constant_factor, numbers((ROWS, ROWS * math.log(2))), "is 0.6931 times the expected one (ln 2)."),
@@ -129,19 +119,11 @@ NUMBERS: list[tuple[Detector, Evidence, str]] = [
     (relations.constant_factor, numbers((1.0, 8.0)), ""),  # any two numbers have some ratio
     (relations.constant_factor, numbers((ROWS, ROWS.float())), ""),  # must not report "1 times the expected one"
     (relations.constant_factor, numbers((ROWS, changed(8 * ROWS, 0, 0))), ""),
-    (
-        relations.one_factor_per_case,
-        numbers((ROWS, 4 * ROWS), (ROWS, 5 * ROWS)),
-        "the expected ones times one factor: 4 in “a case”, 5 in “a case”.",
-    ),
+    (relations.one_factor_per_case, numbers((ROWS, 4 * ROWS), (ROWS, 5 * ROWS)), "4 in “a case”, 5 in “a case”."),
     (relations.one_factor_per_case, numbers((ROWS, 4 * ROWS), (ROWS, 4 * ROWS)), ""),
     (relations.one_factor_per_case, numbers((1.0, 4.0), (1.0, 5.0)), ""),  # any two numbers have some ratio
     (positions.only_one_right, numbers((ROWS, changed(ROWS, [1, 2]))), "Where it fails, only the first row is right."),
-    (
-        positions.only_one_right,
-        numbers((ROWS, changed(ROWS, ..., [0, 1]))),
-        "Where it fails, only the last column is right.",
-    ),
+    (positions.only_one_right, numbers((ROWS, changed(ROWS, ..., [0, 1]))), "only the last column is right."),
     (positions.only_one_right, numbers((ROWS, changed(ROWS, 1))), ""),
     # another part, the cube, is right, too
     (positions.only_one_right, numbers(([ROWS, CUBE], [changed(ROWS, [1, 2]), CUBE])), ""),
@@ -165,98 +147,62 @@ OTHERS: list[tuple[Detector, Evidence, str]] = [
     (kinds.wrong_shape, numbers((ROWS[:1], ROWS[0])), "an axis of size 1 is missing or superfluous"),
     (kinds.wrong_shape, numbers((ROWS, ROWS.flatten())), "but the shape is wrong"),
     (kinds.wrong_shape, numbers((ROWS[0, 0], ROWS[0])), "Your result has axes: reduce it to one number"),
-    (
-        kinds.wrong_shape,
-        numbers((CUBE, CUBE[0])),
-        "Your result is only the first entry of the expected result along the first axis",
-    ),
-    (
-        kinds.wrong_shape,
-        numbers(([1.0, 2.0, 3.5], [1.0, 2.0])),
-        "It starts correctly, but entries are missing at the end.",
-    ),
+    (kinds.wrong_shape, numbers((CUBE, CUBE[0])), "only the first entry of the expected"),
+    (kinds.wrong_shape, numbers(([1.0, 2.0, 3.5], [1.0, 2.0])), "entries are missing at the end."),
     (kinds.wrong_shape, numbers((ROWS[1:], ROWS)), "It ends correctly, but has superfluous rows at the start."),
     (kinds.wrong_shape, numbers((ROWS, ROWS + 1)), ""),
     (kinds.missing_or_extra, numbers((["a", "b"], ["b"])), "something is missing"),
-    (
-        kinds.missing_or_extra,
-        numbers(({"a": 1}, {"a": 1, "b": 2})),
-        "Your result has everything that is expected, but also more.",
-    ),
+    (kinds.missing_or_extra, numbers(({"a": 1}, {"a": 1, "b": 2})), "but also more."),
     (kinds.missing_or_extra, numbers((["a", "b"], ["c"])), ""),
     (kinds.other_keys, numbers(({"a": 1, "b": 2}, {"A": 1, "b": 2})), "Your dict lacks 'a', and has 'A' instead."),
     (kinds.other_keys, numbers(({"a": 1, "b": 2}, {"a": 1}), ({"a": 1, "b": 2}, {"b": 2})), ""),
     (kinds.other_kind, numbers(({"a": 1}, [1]), ({"a": 2}, [1])), "It gives a list or tuple where a dict is expected."),
-    (exceptions.raises, numbers((1.0, raised("ZeroDivisionError"))), "divides by something that is 0"),
-    (exceptions.raises, numbers((1.0, raised("IndexError", "tensors used as indices must be long"))), "holds floats"),
-    (exceptions.raises, numbers((1.0, raised("OverflowError", "math range error"))), "too large for a float"),
+    (exceptions.raises, fails("ZeroDivisionError"), "divides by something that is 0"),
+    (exceptions.raises, fails("IndexError", "tensors used as indices must be long"), "holds floats"),
+    (exceptions.raises, fails("OverflowError", "math range error"), "too large for a float"),
     (
         exceptions.raises,
-        numbers((1.0, raised("RuntimeError", "The size of tensor a (2) must match the size of tensor b (3)"))),
-        "Two shapes in that line do not fit",
+        fails("RuntimeError", "The size of tensor a (2) must match the size of tensor b (3)"),
+        "Two shapes in that",
+    ),
+    (exceptions.raises, fails("ValueError", "no", line="raise ValueError"), "`raise` or an `assert`"),
+    (
+        exceptions.raises,
+        fails("ValueError", "max() arg is an empty sequence", line="if max(x) > 2: raise ValueError"),
+        "is empty.",
     ),
     (
         exceptions.raises,
-        numbers((1.0, raised("ValueError", "no", line="raise ValueError"))),
-        "a `raise` or an `assert` of your own",
+        fails("RuntimeError", "self and mat2 must have the same dtype, but got Float and Double"),
+        "Float32 meets float64",
     ),
-    (
-        exceptions.raises,
-        numbers((1.0, raised("ValueError", "max() arg is an empty sequence", line="if max(x) > 2: raise ValueError"))),
-        "Something in the line is empty.",
-    ),
-    (
-        exceptions.raises,
-        numbers((1.0, raised("RuntimeError", "self and mat2 must have the same dtype, but got Float and Double"))),
-        "Float32 meets float64 in that line",
-    ),
-    (exceptions.raises, numbers((1.0, raised("TypeError", "cannot unpack non-iterable NoneType object"))), "is None."),
-    (exceptions.raises, numbers((1.0, raised("StrangeError"))), ""),
+    (exceptions.raises, fails("TypeError", "cannot unpack non-iterable NoneType object"), "is None."),
+    (exceptions.raises, fails("StrangeError"), ""),
     (exceptions.raises, numbers((1.0, raised("KeyError")), (1.0, raised("ZeroDivisionError"))), ""),
     (exceptions.not_refused, numbers((raised("ValueError"), 3.0)), "In “a case” `ValueError` must be raised, but your"),
     (
         exceptions.not_refused,
         numbers((raised("ValueError"), raised("TypeError", "no", line="raise TypeError"))),
-        "Your exception has the wrong type: `raise` `ValueError`.",
+        "wrong type: `raise`",
     ),
-    (
-        exceptions.not_refused,
-        numbers((raised("ValueError"), raised("TypeError"))),
-        "In “a case” `ValueError` must be raised, but a line of your answer fails with `TypeError`.",
-    ),
+    (exceptions.not_refused, numbers((raised("ValueError"), raised("TypeError"))), "a line of your answer fails"),
     (exceptions.not_refused, numbers((raised("ValueError"), raised("TypeError")), (raised("ValueError"), 4.0)), ""),
     (
         exceptions.not_refused,
         numbers((raised("ValueError"), raised("NotPlainError", "returned an exception, a ValueError"))),
-        "your answer returns the exception: `raise` it.",
+        "returns the exception",
     ),
     (
         features.same_result_for_all,
         evidence(trial(1, 3, 1), trial(2, 3, 2), passing=(trial(3, 3, 3),)),
-        "It gives 3 in each of the 3 public cases.",
+        "3 in each of the 3 public",
     ),
     (features.same_result_for_all, evidence(trial(1, 3), trial(2, 4), passing=(trial(3, 3),)), ""),
-    (
-        features.input_misused,
-        evidence(misusing("input `x`"), misusing("input `x`", "`w`")),
-        "It changes input `x` in place: work on a copy.",
-    ),
-    (
-        features.input_misused,
-        evidence(misusing("input `x`"), misusing("`w`")),
-        "It changes an input in place: work on a copy.",
-    ),
-    (
-        features.input_misused,
-        evidence(misusing("input `x`"), not_new()),
-        "It changes an input, or its result shares memory with one: work on a copy.",
-    ),
+    (features.input_misused, evidence(misusing("input `x`"), misusing("input `x`", "`w`")), "input `x` in place"),
+    (features.input_misused, evidence(misusing("input `x`"), misusing("`w`")), "changes an input in place"),
+    (features.input_misused, evidence(misusing("input `x`"), not_new()), "or its result shares memory"),
     (features.input_misused, evidence(not_new(), not_new("`w`")), ""),
-    (
-        features.one_part_wrong,
-        numbers(({"w": ROWS, "b": ROWS}, {"w": ROWS + 1, "b": ROWS})),
-        "Of the results only 'w' is wrong; the other is right.",
-    ),
+    (features.one_part_wrong, numbers(({"w": ROWS, "b": ROWS}, {"w": ROWS + 1, "b": ROWS})), "only 'w' is wrong"),
     (features.one_part_wrong, numbers(({"w": ROWS, "b": ROWS}, {"w": ROWS + 1, "b": ROWS + 1})), ""),
 ]
 
@@ -324,17 +270,6 @@ def test_an_explanation_of_some_cases_names_them() -> None:
     assert told == "In “two numbers”: every number that differs is 3 times the expected one."
 
 
-def test_a_sentence_on_public_cases_names_them_if_hidden_ones_fail() -> None:
-    exercise = doubling(hidden_cases=lambda random: [case("empty", torch.zeros(0))])
-
-    def answer(x: Tensor) -> Tensor:
-        return 6 * x if len(x) else 1 / x.sum()
-
-    sentence = "Every number that differs is 3 times the expected one."
-    assert check_exercise(exercise, answer).diagnosis == sentence
-    assert check_exercise(exercise, answer, hidden=True).diagnosis.endswith(f"”: {sentence.replace('E', 'e')}")
-
-
 def test_failing_cases_are_named_if_no_detector_matches() -> None:
     three = case("three numbers", torch.tensor([0.5, -4.0, 7.0]))
     exercise = doubling(
@@ -382,14 +317,15 @@ def test_a_case_without_a_result_is_reported_at_its_place() -> None:
     assert check_exercise(doubling(), lambda x: None).diagnosis == "Your function returns None."
 
 
+class Pair:
+    def __init__(self, x: float) -> None:
+        self.once, self.twice = x, 2 * x
+
+    def halved(self) -> float:
+        return self.once / 2
+
+
 def test_a_script_report_names_the_wrong_line() -> None:
-    class Pair:
-        def __init__(self, x: float) -> None:
-            self.once, self.twice = x, 2 * x
-
-        def halved(self) -> float:
-            return self.once / 2
-
     class Wrong(Pair):
         def __init__(self, x: float) -> None:
             self.once, self.twice = x, x**3 - 1
@@ -406,10 +342,6 @@ def test_a_script_report_names_the_wrong_line() -> None:
     ("other", "told"), [("q.twice", "Every number that differs is 3 times the expected one."), ("p.once", "")]
 )
 def test_a_relation_is_one_of_results_of_one_kind(other: str, told: str) -> None:
-    class Pair:
-        def __init__(self, x: float) -> None:
-            self.once, self.twice = x, 2 * x
-
     class Wrong(Pair):
         def __init__(self, x: float) -> None:
             self.once, self.twice = 3 * x, 6 * x
@@ -454,8 +386,8 @@ def test_a_value_report_names_the_slip_but_not_the_answer(given: Any, told: str)
     assert bool(sentence) == bool(told)
 
 
-FP8 = torch.ones(2).to(torch.float8_e5m2)
-STRANGE = (10**400, torch.tensor([1 + 2j]), torch.zeros(0, 3), FP8, {"a": [1, {}]}, [[]], math.nan)
+FP8, META = torch.ones(2).to(torch.float8_e5m2), torch.ones(2, device="meta")
+STRANGE = (10**400, torch.tensor([1 + 2j]), torch.zeros(0, 3), FP8, {"a": [1, {}]}, [[]], math.nan, META)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import dis
 import inspect
-import math
 import typing
 from collections.abc import Callable, Iterator
 from math import frexp as split_float
@@ -20,7 +19,7 @@ from torch import Tensor
 from lmcourse import numerics
 from lmcourse.exercises import check_exercise
 from lmcourse.exercises.forbidden_names import Use, forbidden_in_source, global_names, matches
-from tests.exercises.toy import Counter, doubling
+from tests.exercises.toy import doubling
 
 LAYER = torch.nn.Softmax(dim=-1)
 FORBID = ("torch.softmax", ".softmax", "math.frexp", "struct", "lmcourse")
@@ -31,38 +30,10 @@ def helper(x: Tensor) -> Tensor:
     return F.softmax(x, dim=-1)
 
 
-def by_name(x: Tensor) -> Any:
-    return torch.softmax(x, -1)
-
-
-def by_alias(x: Tensor) -> Any:
-    return soft(x, -1)
-
-
-def by_module_alias(x: Tensor) -> Any:
-    return F.softmax(x, -1)
-
-
-def by_method(x: Tensor) -> Any:
-    return x.softmax(-1)
-
-
-def by_helper(x: Tensor) -> Any:
-    return helper(x)
-
-
 def by_import(x: Tensor) -> Any:
     from torch import softmax as s
 
     return s(x, -1)
-
-
-def by_builtin(x: Tensor) -> Any:
-    return split_float(x.sum().item())[0]
-
-
-def by_our_package(x: Tensor) -> Any:
-    return numerics.round_to(x.sum().item(), numerics.FP16)
 
 
 def by_module(x: Tensor) -> Any:
@@ -71,36 +42,33 @@ def by_module(x: Tensor) -> Any:
     return struct.calcsize("f")
 
 
-def by_class(x: Tensor) -> Any:
-    return Softmaxer().run(x)
-
-
 class Softmaxer:
     def run(self, x: Tensor) -> Any:
         return x.softmax(-1)
 
 
-IN_SOURCE = [
-    by_name,
-    by_alias,
-    by_module_alias,
-    by_method,
-    by_helper,
-    by_import,
-    by_builtin,
-    by_our_package,
-    by_module,
-    by_class,
-]
-
-
-@pytest.mark.parametrize("answer", IN_SOURCE, ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda x: torch.softmax(x, -1),
+        lambda x: soft(x, -1),
+        lambda x: F.softmax(x, -1),
+        lambda x: x.softmax(-1),
+        lambda x: helper(x),
+        lambda x: split_float(x.sum().item())[0],
+        lambda x: numerics.round_to(x.sum().item(), numerics.FP16),
+        lambda x: Softmaxer().run(x),
+        by_import,
+        by_module,
+        Softmaxer,
+    ],
+)
 def test_a_forbidden_name_is_found_in_the_source(answer: Callable[..., Any]) -> None:
     assert forbidden_in_source(answer, FORBID)
 
 
 def test_a_use_names_the_line_and_its_number() -> None:
-    [used, *_] = forbidden_in_source(by_helper, FORBID)
+    [used, *_] = forbidden_in_source(lambda x: helper(x), FORBID)
     number = inspect.getsourcelines(helper)[1] + 1
     assert used == Use(".softmax", "return F.softmax(x, dim=-1)", number)
 
@@ -110,32 +78,6 @@ def test_an_object_is_named_by_its_class() -> None:
         return LAYER(x)
 
     assert forbidden_in_source(by_object, ("torch.nn",))[0].name == "torch.nn.modules.activation.Softmax"
-
-
-def innocent(x: Tensor) -> Any:
-    softmax = int(x.numel())
-    weights = (x - x.amax()).exp()
-    values = [abs(float(v)) + softmax for v in weights]
-    return torch.tensor(sorted(values)) / max(sum(values), math.sqrt(2))
-
-
-def test_allowed_code_breaks_no_rule() -> None:
-    assert forbidden_in_source(innocent, FORBID) == []
-
-
-def test_a_class_is_read_method_by_method() -> None:
-    assert [used.name for used in forbidden_in_source(Softmaxer, (".softmax",))] == [".softmax"]
-    assert forbidden_in_source(Counter, FORBID) == []
-
-
-def test_a_broken_rule_costs_all_points_and_is_named() -> None:
-    def double(x: Tensor) -> Tensor:
-        return torch.add(x, x)
-
-    report = check_exercise(doubling(forbid=["torch.add"]), double)
-    assert report.points == 0
-    assert all(case.passed for case in report.cases)
-    assert "without `torch.add`" in report.diagnosis
 
 
 def test_our_own_package_is_forbidden_unless_an_exercise_allows_it() -> None:

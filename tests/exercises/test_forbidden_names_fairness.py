@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -11,12 +12,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from lmcourse.exercises import case, check_exercise
-from lmcourse.exercises.forbidden_names import forbidden_in_source
+from lmcourse.exercises import case
+from lmcourse.exercises.forbidden_names import NO_AUTOGRAD, forbidden_in_source
 from lmcourse.exercises.outcome import run_case
-from tests.exercises.toy import doubling
 
 VECTOR = case("a vector", torch.tensor([1.0, 2.0]))
+SOFTMAX = ["torch.softmax", ".softmax", ".Softmax", ".sigmoid", ".layer_norm"]
 
 
 def verdicts(answer: Callable[..., Any], *forbid: str) -> tuple[list[str], list[str]]:
@@ -45,20 +46,8 @@ def variable_named_like_a_function(x: Tensor) -> float:
     return sum
 
 
-def parameter_named_like_a_function(x: Tensor, max: int = 3) -> int:
-    return max
-
-
-def attribute_named_like_a_helper(x: Tensor) -> int:
-    return TABLE.norm
-
-
 def softmax(x: Tensor) -> Tensor:
     return x.exp() / x.exp().sum()
-
-
-def helper_named_like_a_function(x: Tensor) -> Tensor:
-    return softmax(x)
 
 
 def annotations(x: nn.Module) -> nn.Module:
@@ -88,13 +77,15 @@ def raises_inside(x: Tensor) -> float:
     ("answer", "forbid"),
     [
         (variable_named_like_a_function, ["builtins.sum"]),
-        (parameter_named_like_a_function, ["builtins.max", ".max"]),
-        (attribute_named_like_a_helper, [".softmax"]),
-        (helper_named_like_a_function, [".softmax"]),
+        (lambda x, max=3: max, ["builtins.max", ".max"]),
+        (lambda x: TABLE.norm, SOFTMAX),
+        (lambda x: softmax(x), SOFTMAX),
+        (lambda x: (x - x.amax()).exp() / (x - x.amax()).exp().sum(), SOFTMAX),
+        (lambda x: torch.tensor(sorted(map(abs, x.tolist()))) / max(1.0, math.sqrt(2)), [*SOFTMAX, "math.frexp"]),
         (annotations, ["torch", ".Module"]),
         (shows_a_tensor, [".max", ".abs", ".tolist", ".item", "torch.Tensor.max"]),
         (imports_a_submodule, ["torch.utils.data.DataLoader", "torch.nn"]),
-        (lambda x: x + 1, [".clone", ".detach", ".as_subclass"]),
+        (lambda x: x + 1, [".clone", ".detach", ".as_subclass", *NO_AUTOGRAD]),
         (lambda x: [x, {"a": x}], [".clone", ".detach"]),
         (raises_inside, ["lmcourse", "warnings", "io"]),
         (lambda x: print(x) or 1, ["lmcourse"]),
@@ -102,10 +93,6 @@ def raises_inside(x: Tensor) -> float:
 )
 def test_allowed_answers_break_no_rule(answer: Callable[..., Any], forbid: list[str]) -> None:
     assert verdicts(answer, *forbid) == ([], [])
-
-
-def in_a_default(x: Tensor, s: Any = torch.softmax) -> Any:
-    return s(x, -1)
 
 
 @torch.no_grad()
@@ -151,54 +138,25 @@ class Softer:
         return torch.softmax(torch.zeros(2), -1)
 
 
-def in_a_property(x: Tensor) -> Tensor:
-    return Softer().weights
-
-
-def in_a_module(x: Tensor) -> Any:
-    return Soft()(x)
-
-
-GUILTY = [
-    in_a_default,
-    under_a_decorator,
-    remembered,
-    in_a_function_inside,
-    with_text_at_the_margin,
-    beside_an_import,
-    in_a_property,
-    in_a_module,
-]
-
-
-@pytest.mark.parametrize("answer", GUILTY, ids=lambda answer: answer.__name__)
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda x, s=torch.softmax: s(x, -1),
+        lambda x: Softer().weights,
+        lambda x: Soft()(x),
+        under_a_decorator,
+        remembered,
+        in_a_function_inside,
+        with_text_at_the_margin,
+        beside_an_import,
+    ],
+)
 def test_forbidden_names_are_found_in_source_and_calls(answer: Callable[..., Any]) -> None:
     source, run = verdicts(answer, "torch.softmax")
     assert source == ["torch.softmax"]
     assert run == (["torch.softmax"] if isinstance(answer, FunctionType) else [])
 
 
-class SoftOfOnesOwn:
-    def softmax(self, x: Tensor) -> Tensor:
-        return x
-
-    def __call__(self, x: Tensor) -> Tensor:
-        return self.softmax(x)
-
-
-def test_a_learners_method_may_have_any_name() -> None:
-    assert forbidden_in_source(SoftOfOnesOwn, (".softmax",)) == []
-    assert run_case(lambda x: SoftOfOnesOwn()(x), VECTOR, forbid=(".softmax",)).forbidden == ()
-
-
 def test_a_class_with_a_forbidden_base_is_found() -> None:
     assert [used.name for used in forbidden_in_source(Soft, ("torch.nn",))] == ["torch.nn.modules.module.Module"]
     assert forbidden_in_source(Softer, ("torch.nn",)) == []
-
-
-def test_an_unused_branch_is_searched_for_forbidden_names() -> None:
-    def careful(x: Tensor) -> Tensor:
-        return torch.softmax(x, -1) if len(x) > 100 else x
-
-    assert verdicts(careful, "torch.softmax") == (["torch.softmax"], [])
-    assert check_exercise(doubling(forbid=["torch.softmax"]), careful).points == 0

@@ -17,7 +17,7 @@ from lmcourse.exercises import case
 from lmcourse.exercises.cases import script
 from lmcourse.exercises.compare import difference
 from lmcourse.exercises.outcome import Outcome, run_case
-from lmcourse.exercises.values import NotPlainError, Special, copy_input, format_value, same, to_plain
+from lmcourse.exercises.values import Special, copy_input, format_value, same, to_plain
 
 
 def outcome_of(answer: Callable[..., Any], *inputs: Any, **named: Any) -> Outcome:
@@ -195,18 +195,10 @@ def test_both_parts_of_complex_results_are_compared() -> None:
         (torch.tensor([[1.5, -2.0]]), "tensor([[1.5, -2.]])"),
         ([torch.zeros(9), 1], "[a float32 tensor of shape (9,), 1]"),
         ([0] * 100, "a list of 100"),
+        (dict.fromkeys(range(100), 1), "a dict of 100"),
+        ("x" * 1000, "'" + "x" * 78 + "…"),
         ("two\nlines", r"'two\nlines'"),
     ],
 )
 def test_values_are_formatted_as_code(value: Any, text: str) -> None:
     assert format_value(value) == text
-
-
-def test_a_long_value_is_cut_short() -> None:
-    assert len(format_value("x" * 1000)) == 80
-    assert format_value({i: i for i in range(100)}) == "a dict of 100"
-
-
-def test_to_plain_raises_a_type_error() -> None:
-    with pytest.raises(NotPlainError):
-        to_plain([1, {"a": object()}])

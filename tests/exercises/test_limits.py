@@ -37,26 +37,12 @@ def failure_of(answer: Callable[..., Any], seconds: float = 0.2) -> Failure:
     return outcome.failure
 
 
-def catches_exception(x: float) -> None:
-    while True:
-        with suppress(Exception):
-            x += 1
-
-
 def catches_everything(x: float) -> None:
     while True:
         try:
             time.sleep(1)
         except:  # noqa: E722
             x += 1
-
-
-def catches_everything_around_torch(x: float) -> None:
-    while True:
-        try:
-            torch.ones(3).sum()
-        except BaseException:
-            continue
 
 
 def catches_everything_around_calls(x: float) -> None:
@@ -118,9 +104,7 @@ def never_ends_to_tell(x: float) -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        catches_exception,
         catches_everything,
-        catches_everything_around_torch,
         catches_everything_around_calls,
         tries_again_when_it_fails,
         goes_on_finally,
@@ -216,7 +200,7 @@ def address_space() -> Any:
     return resource.getrlimit(resource.RLIMIT_AS)
 
 
-@pytest.mark.parametrize("answer", [catches_everything, catches_exception, lambda x: x, lambda x: 1 / 0])
+@pytest.mark.parametrize("answer", [catches_everything, lambda x: x, lambda x: 1 / 0])
 def test_a_time_limit_leaves_no_trace(answer: Callable[..., Any]) -> None:
     before = state(), address_space()
     run_case(answer, CASE, seconds=0.2, forbid=("lmcourse",))
@@ -295,7 +279,3 @@ def test_time_of_other_work_does_not_count() -> None:
         return 1.0
 
     assert run_case(computes, CASE, seconds=1).value == 1.0
-
-
-def test_waiting_counts_against_the_time_limit() -> None:
-    assert failure_of(lambda x: time.sleep(1.5), 0.3).kind == "TimeLimitExceeded"

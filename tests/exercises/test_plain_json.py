@@ -116,16 +116,3 @@ def test_nesting_has_a_limit() -> None:
         through([value])
     with pytest.raises(ValueError, match=ANY):
         from_json_tree([value], {})
-
-
-def test_a_tree_survives_json() -> None:
-    tensors: dict[str, torch.Tensor] = {}
-    tree = to_json_tree({(1, 2): torch.ones(2, 3).mT, "z": 1j}, tensors)
-    assert tree == {
-        "dict": [
-            [{"tuple": [1, 2]}, {"tensor": "t0", "order": [1, 0], "grad": False}],
-            ["z", {"complex": [0.0, 1.0]}],
-        ]
-    }
-    assert tensors["t0"].shape == (2, 3)
-    assert tensors["t0"].is_contiguous()

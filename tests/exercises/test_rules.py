@@ -93,21 +93,6 @@ def test_the_report_names_the_innermost_line_in_a_helper() -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        lambda x: (x - x.amax()).exp() / (x - x.amax()).exp().sum(),
-        lambda x: torch.tensor(sorted(map(abs, x.tolist()))),
-        lambda x: f"{x}",
-        lambda x: print(x) or x,
-        lambda x: [x, {"a": x}],
-        lambda x: x.clone().detach(),
-    ],
-)
-def test_an_allowed_answer_breaks_no_runtime_rule(answer: Callable[..., Any]) -> None:
-    assert uses(answer, *SOFTMAX, ".sigmoid", ".layer_norm", *NO_AUTOGRAD) == ()
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
         lambda x: (3 * x.requires_grad_()).sum().backward(),
         lambda x: torch.autograd.grad((3 * x.requires_grad_()).sum(), x)[0],
         lambda x: torch.func.grad(lambda y: (3 * y).sum())(x),

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lmcourse.exercises import Case, Exercise, case, script, value_exercise
+from lmcourse.exercises import Case, Exercise, case, value_exercise
 from lmcourse.exercises.open_task import Band, OpenTask, Remark, Unfit
 
 Answer = Callable[..., Any]
@@ -106,21 +106,6 @@ class Counter:
             raise ValueError("only forward")
         self.count += amount
         return self
-
-
-def counting() -> Exercise:
-    """Return an exercise that asks for a class that counts."""
-    return Exercise(
-        "Counter",
-        points=2,
-        minutes=1,
-        difficulty=1,
-        reference=Counter,
-        cases=[
-            script("counts", "c = Counter(3)\nd = c.add(4)\nc.count"),
-            script("refuses to go back", "Counter().add(-1)"),
-        ],
-    )
 
 
 def answering() -> Exercise:

@@ -67,10 +67,6 @@ def without_eps(x: Tensor, scale: Tensor, eps: float) -> Tensor:
     return rms_norm(x, scale, 0.0)
 
 
-def centred(x: Tensor, scale: Tensor, eps: float) -> Tensor:
-    return torch.nn.functional.layer_norm(x, scale.shape, scale, eps=eps)
-
-
 def halves_rotated(parts: Parts) -> Parts:
     """Apply RoPE in the order of most published weights, which pairs i with i + d/2."""
 
@@ -82,10 +78,6 @@ def halves_rotated(parts: Parts) -> Parts:
     return {**parts, "rope": rope}
 
 
-def wrong_base(parts: Parts) -> Parts:
-    return {**parts, "rope": lambda x, positions, base: parts["rope"](x, positions, 10.0 * base)}
-
-
 def future_seen(parts: Parts) -> Parts:
     return {
         **parts,
@@ -93,16 +85,6 @@ def future_seen(parts: Parts) -> Parts:
             q, k, v, enable_gqa=True
         ),
     }
-
-
-def heads_in_turn(parts: Parts) -> Parts:
-    attend = parts["grouped_query_attention"]
-
-    def tiled(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        times = q.shape[1] // k.shape[1]
-        return attend(q, k.repeat(1, times, 1, 1), v.repeat(1, times, 1, 1))
-
-    return {**parts, "grouped_query_attention": tiled}
 
 
 def gate_exchanged(parts: Parts) -> Parts:
@@ -116,24 +98,8 @@ def old_stream(parts: Parts) -> Parts:
     return {**parts, "block": parallel}
 
 
-def values_rotated(parts: Parts) -> Parts:
-    def attention(
-        x: Tensor, qkv: Tensor, out: Tensor, heads: int, kv: int, theta: float, rope: Any, attend: Any
-    ) -> Any:
-        at = torch.arange(x.shape[1])
-        return parts["self_attention"](
-            x, qkv, out, heads, kv, theta, rope, lambda q, k, v: attend(q, k, rope(v, at, theta))
-        )
-
-    return {**parts, "self_attention": attention}
-
-
-def two_final_norms(parts: Parts) -> Parts:
-    def decoder(tokens: Tensor, weights: Any, sizes: Any, functions: Parts) -> Any:
-        twice = {**weights, "norm": weights["norm"] * 1.01}
-        return parts["decoder"](tokens, twice, sizes, functions)
-
-    return {**parts, "decoder": decoder}
+def doubled(name: str) -> Callable[[Parts], Parts]:
+    return lambda parts: {**parts, name: lambda *given: 2 * parts[name](*given)}
 
 
 def copied_targets(parts: Parts) -> Parts:
@@ -159,15 +125,12 @@ def spoiling(parts: Parts) -> Parts:
     [
         (lambda parts: {**parts, "rms_norm": unscaled}, "block 0, norm before attention", "rms_norm"),
         (lambda parts: {**parts, "rms_norm": without_eps}, "block 0, norm before attention", "rms_norm"),
-        (lambda parts: {**parts, "rms_norm": centred}, "block 0, norm before attention", "rms_norm"),
         (halves_rotated, "block 0, rotary embedding", "rope"),
-        (wrong_base, "block 0, rotary embedding", "rope"),
         (future_seen, "block 0, attention", "grouped_query_attention"),
-        (heads_in_turn, "block 0, attention", "grouped_query_attention"),
         (gate_exchanged, "block 0, feed-forward", "glu_ffn"),
-        (values_rotated, "block 0, attention with its matrices", "self_attention"),
+        (doubled("self_attention"), "block 0, attention with its matrices", "self_attention"),
         (old_stream, "block 0, all of it", "block"),
-        (two_final_norms, "logits", "decoder"),
+        (doubled("decoder"), "logits", "decoder"),
         (copied_targets, "loss", "causal_lm_loss"),
         (spoiling, "block 0, feed-forward", "glu_ffn"),
     ],
@@ -271,23 +234,15 @@ def test_an_error_a_shape_and_a_nan_are_differences(tokens: Tensor) -> None:
         assert found.what.startswith(what)
 
 
-def test_the_loss_is_compared_last(tokens: Tensor) -> None:
-    def shifted(logits: Tensor, tokens: Tensor) -> float:
-        return torch.nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), tokens[:, 1:].flatten()).item()
-
-    def copied(logits: Tensor, tokens: Tensor) -> float:
-        return torch.nn.functional.cross_entropy(logits.flatten(0, 1), tokens.flatten()).item()
-
-    model = grouped()
-    assert find_difference({"next_token_loss": shifted}, model, tokens) is None
-    found = find_difference({"next_token_loss": copied}, model, tokens)
-    assert found is not None
-    assert (found.place, found.part) == ("loss", "next_token_loss")
-
-
 def test_a_model_with_unknown_parts_is_rejected(parts: Parts, tokens: Tensor) -> None:
     model = Transformer(gpt_like(1, 16, 4, vocab_size=512, context=32))
     with pytest.raises(ValueError, match="these parts need a model with"):
         find_difference(parts, model, tokens)
     with pytest.raises(ValueError, match="there is no part called norm"):
         find_difference({"norm": rms_norm}, grouped(), tokens)
+
+
+def test_a_loss_without_a_gradient_is_compared_too(tokens: Tensor) -> None:
+    found = find_difference({"next_token_loss": lambda logits, tokens: 0.0}, grouped(), tokens)
+    assert found is not None
+    assert (found.place, found.part) == ("loss", "next_token_loss")

@@ -48,13 +48,6 @@ def test_nothing_is_written_if_a_file_was_changed_by_hand(files: dict[str, bytes
     assert contents(out) == files
 
 
-def test_a_file_that_collect_did_not_write_is_kept(tmp_path: Path) -> None:
-    (tmp_path / "a.py").write_text("mine = 1\n")
-    with pytest.raises(CourseError, match=r"a\.py"):
-        write_files(FILES, tmp_path)
-    assert contents(tmp_path) == {"a.py": b"mine = 1\n"}
-
-
 def test_other_files_in_the_package_folder_are_kept(tmp_path: Path) -> None:
     write_files(FILES, tmp_path)
     (tmp_path / "mine.py").write_text("mine = 1\n")
