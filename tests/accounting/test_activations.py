@@ -255,21 +255,6 @@ def test_random_models_save_the_predicted_bytes(
     assert list(predicted.parts) == [part for part in PARTS if part in predicted.parts]
 
 
-def test_a_small_model_saves_the_bytes_computed_by_hand() -> None:
-    """GPT-2's block in fp32 keeps 16 numbers per feature and 1 per score (the weights), plus statistics and a mask.
-
-    Attention has 6: input, q, k, v, and the inputs of the last product and the norm. Feed-forward has 10: input, 4 and
-        4, and the norm's input.
-    """
-    b, s, h, heads = 2, 32, 64, 4
-    layer = LayerConfig(AttentionConfig(heads), FeedForwardConfig(4 * h, "gelu", gated=False))
-    config = TransformerConfig(53, h, (layer,), BlockConfig(LAYER_NORM))
-    readable = predict_block_bytes(config, b, s, attention="readable").total
-    assert readable == 4 * (16 * s * b * h + heads * b * s * s + 4 * b * s) + b * s * s
-    fused = predict_block_bytes(config, b, s).total
-    assert fused == 4 * (16 * s * b * h + 4 * b * s + heads * b * s)
-
-
 def test_a_learned_bias_is_not_recomputed_with_its_blocks() -> None:
     config = one_block(position_bias=RelativePositionBiasConfig(8, 16))
     patterns = (AttentionPattern(), AttentionPattern("window", 3), AttentionPattern())

@@ -7,7 +7,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmcourse.accounting.formats import DTYPES, Format
 from lmcourse.accounting.kv_cache import batch_where_cache_exceeds_weights, bytes_per_token, cache_bytes
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.inference.cache import Cache
@@ -15,7 +14,6 @@ from lmcourse.models.config import TransformerConfig
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import find_model
 from lmcourse.models.zoo.styles import llama_like
-from lmcourse.nn.attention_pattern import AttentionPattern
 from tests.accounting.random_models import LONGEST, transformers
 
 
@@ -39,29 +37,6 @@ def test_random_caches_have_the_predicted_bytes(config: TransformerConfig, batch
     else:
         with pytest.raises(ValueError, match="sees later tokens"):
             cache_bytes(config, batch, seq_len)
-
-
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-@pytest.mark.parametrize(
-    "attention",
-    [
-        {},
-        {"kv_heads": 2},
-        {"kv_heads": 1},
-        {"pattern": AttentionPattern("window", 5)},
-        {"pattern": AttentionPattern("chunk", 6)},
-    ],
-    ids=["MHA", "GQA", "MQA", "window", "chunk"],
-)
-def test_predicted_cache_bytes_match_a_real_pass(attention: dict[str, object], precision: Format) -> None:
-    config = llama_like(3, 32, 4, 64, vocab_size=50, context=16, layer_pattern=[attention, {}])
-    cache = Cache(config, capacity=12)
-    model = Transformer(config).to(DTYPES[precision])
-    with torch.no_grad():
-        model(torch.zeros(2, 9, dtype=torch.long), kv_cache=cache)
-        for _ in range(3):
-            model(torch.zeros(2, 1, dtype=torch.long), kv_cache=cache)
-    assert cache.bytes == cache_bytes(config, 2, 12, precision=precision).total
 
 
 @pytest.mark.parametrize(

@@ -123,46 +123,10 @@ def test_decoding_one_text_takes_as_long_as_reading_the_weights() -> None:
     assert {work.limit(A100, "bf16") for work in operations.values()} == {"memory"}
 
 
-def test_prefill_is_limited_by_arithmetic() -> None:
-    config = decoder("llama-3-8b")
-    operations = forward_operations(config, 8, 2048)
-    assert operations["feed-forward"].limit(H100, "bf16") == "arithmetic"
-    assert operations["projections"].limit(H100, "bf16") == "arithmetic"
-    assert operations["elementwise"].limit(H100, "bf16") == "memory"
-    products = sum(work.flops for work in operations.values()) / H100.peak("bf16")
-    assert products < roofline_seconds(operations, H100, "bf16").total < 1.3 * products
-
-
-def test_throughput_grows_with_the_batch_until_the_cache_limits_it() -> None:
-    config = decoder("llama-2-7b")
-    rates = [
-        batch / roofline_seconds(forward_operations(config, batch, 1, past=2048), A100, "bf16").total
-        for batch in (1, 10, 100, 1000)
-    ]
-    assert rates == sorted(rates)
-    assert rates[1] / rates[0] > 5
-    assert rates[3] / rates[2] < 1.2
-    per_text = cache_bytes(config, 1, 2049).total / A100.bandwidth
-    assert rates[3] == pytest.approx(1 / per_text, rel=0.1)
-
-
-def test_roofline_mfu_is_below_1() -> None:
-    for name in ("gpt-2", "llama-3-8b", "llama-3.1-405b"):
-        assert 0.4 < roofline_mfu(decoder(name), 4, 2048, H100) < 1
+def test_roofline_mfu_divides_the_flops_by_time_and_peak() -> None:
     config = decoder("gpt-2")
     seconds = roofline_seconds(forward_operations(config, 4, 2048, logits="all", pairs="all"), H100, "bf16").total
     assert roofline_mfu(config, 4, 2048, H100) == forward_flops(config, 4, 2048).total / seconds / H100.peak("bf16")
-    assert roofline_mfu(decoder("llama-3.1-405b"), 4, 2048, H100) > roofline_mfu(decoder("gpt-2"), 4, 2048, H100)
-
-
-@pytest.mark.parametrize(("tokens", "intensity"), [(1, 1.0), (200, 190.7), (2048, 1365)])
-def test_square_products_have_the_stated_intensity(tokens: int, intensity: float) -> None:
-    assert matmul_intensity(tokens, 8192, 8192) == pytest.approx(intensity, abs=0.5 if tokens == 2048 else 0.05)
-
-
-def test_training_saturates_at_half_the_width() -> None:
-    assert round(matmul_intensity(2**22, 12_288, 12_288)) == 6135
-    assert matmul_intensity(2**40, 12_288, 12_288) == pytest.approx(12_288 / 2)
 
 
 def test_at_the_saturating_batch_intensity_is_the_ridge() -> None:

@@ -12,7 +12,6 @@ from lmcourse.accounting.memory import (
     inference_memory,
     largest_batch,
     largest_inference_batch,
-    largest_parameters,
     peak_memory,
     training_memory,
 )
@@ -98,19 +97,6 @@ def test_parallel_layouts_divide_memory() -> None:
     room = 80 * GB
     assert largest_batch(Workload(config, 1, 2048, recipe), room) == 0
     assert largest_batch(Workload(config, 1, 2048, recipe, layout=Layout(data=8, zero=3)), room) > 0
-
-
-@pytest.mark.parametrize(
-    ("memory", "recipe", "parameters"),
-    [
-        (8 * 80 * GB, "fp32", 40e9),
-        (8 * 80 * GB, "mixed", 35.6e9),
-        (80 * GB, "mixed", 4.44e9),
-        (80 * GB, "inference", 40e9),
-    ],
-)
-def test_largest_parameters_ignores_activations(memory: int, recipe: str, parameters: float) -> None:
-    assert largest_parameters(memory, find_recipe(recipe)) == pytest.approx(parameters, rel=2e-3)
 
 
 @pytest.mark.parametrize("activation_checkpointing", ["nothing", "blocks"])

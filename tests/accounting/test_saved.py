@@ -147,15 +147,3 @@ def test_the_meta_device_saves_the_same_bytes(name: str) -> None:
     real = kept_by(MODELS[name])
     with FakeTensorMode():
         assert kept_by(MODELS[name]) == real
-
-
-def test_the_meta_device_has_no_fused_attention() -> None:
-    config = MODELS["llama-7b"]
-    with torch.device("meta"):
-        on_meta = kept_by(config)
-    real = kept_by(config)
-    weights = 2 * config.layers[0].attention.heads * 21**2 * 4
-    attention = [tensor.size for tensor in on_meta if tensor.module == "blocks.0.attention.layer"]
-    assert weights in attention
-    without = [[tensor for tensor in found if ".attention.layer" not in tensor.module] for found in (real, on_meta)]
-    assert without[0] == without[1]

@@ -46,12 +46,6 @@ def test_the_packages_stopwatch_finds_the_time_of_a_run() -> None:
     assert make_stopwatch("cpu", device.clock)(run_to_the_end) == 4.25
 
 
-def test_synchronising_an_idle_device_takes_no_time() -> None:
-    device = SimulatedDevice([1.0])
-    device.synchronise()
-    assert (device.clock(), device.runs) == (0.0, 0)
-
-
 @pytest.mark.parametrize(
     ("seconds", "launch", "room"), [([], 0.0, 1), ([-1.0], 0.0, 1), ([1.0], -1.0, 1), ([1.0], 0.0, 0)]
 )
