@@ -13,7 +13,6 @@ from lmcourse.inference.cache import Cache
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.transformer import Transformer
 from lmcourse.models.zoo import find_model
-from lmcourse.models.zoo.styles import llama_like
 from tests.accounting.random_models import LONGEST, transformers
 
 
@@ -53,12 +52,6 @@ def test_a_window_limits_the_cache() -> None:
     assert cache_bytes(mistral, 1, 4096).total == cache_bytes(mistral, 1, 100_000).total
     assert list(cache_bytes(mistral, 1, 1).parts) == ["window 4096"]
     assert set(cache_bytes(decoder("llama-4-scout-dense"), 1, 9000).parts) == {"full", "chunk 8192"}
-
-
-def test_cache_exceeds_weights_at_6_d_tokens() -> None:
-    """Weights take 12 · L · d² · p, and the cache 2 · p · L · d per token; the rule leaves out the embedding."""
-    config = llama_like(4, 96, 4, 256, vocab_size=1, context=8)
-    assert batch_where_cache_exceeds_weights(config, 1) == pytest.approx(6 * 96, rel=0.01)
 
 
 @pytest.mark.parametrize("name", ["llama-3-8b", "mistral-7b", "gpt-3"])

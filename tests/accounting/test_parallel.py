@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from lmcourse.accounting.parallel import (
@@ -17,7 +15,6 @@ from lmcourse.accounting.parallel import (
     max_alive,
     pipeline_bubble_fraction,
     pipeline_orders,
-    reduce_scatter_bytes,
     run_pipeline,
     state_memory,
     tensor_parallel_traffic,
@@ -46,45 +43,6 @@ def test_tensor_and_pipeline_divide_everything() -> None:
         assert {part: 8 * size for part, size in state_memory(10_000, MIXED, layout)} == dict(whole.parts)
         assert layout.devices == 8
     assert state_memory(10_000, MIXED, Layout(data=8)) == whole
-
-
-class Ring:
-    """A ring of devices that counts the numbers that each sends. Vectors are lists with one number per part."""
-
-    def __init__(self, devices: int) -> None:
-        self.n, self.sent = devices, [0] * devices
-
-    def reduce_scatter(self, vectors: list[list[int]]) -> list[int]:
-        sums = [list(vector) for vector in vectors]
-        for step in range(self.n - 1):
-            moving = [(rank, (rank - step) % self.n) for rank in range(self.n)]
-            values = [sums[rank][part] for rank, part in moving]
-            for (rank, part), value in zip(moving, values, strict=True):
-                sums[(rank + 1) % self.n][part] += value
-                self.sent[rank] += 1
-        return [sums[rank][(rank + 1) % self.n] for rank in range(self.n)]
-
-    def all_gather(self, parts: list[Any]) -> list[list[Any]]:
-        known = [{(rank + 1) % self.n: parts[rank]} for rank in range(self.n)]
-        for step in range(self.n - 1):
-            moving = [(rank, (rank + 1 - step) % self.n) for rank in range(self.n)]
-            values = [known[rank][part] for rank, part in moving]
-            for (rank, part), value in zip(moving, values, strict=True):
-                known[(rank + 1) % self.n][part] = value
-                self.sent[rank] += 1
-        return [[found[part] for part in range(self.n)] for found in known]
-
-
-@pytest.mark.parametrize("devices", [1, 2, 3, 8])
-def test_a_ring_sends_the_bytes_of_the_formulas(devices: int) -> None:
-    vectors = [[10 * rank + part for part in range(devices)] for rank in range(devices)]
-    ring = Ring(devices)
-    parts = ring.reduce_scatter(vectors)
-    assert ring.sent == [reduce_scatter_bytes(devices, devices)] * devices
-    results = ring.all_gather(parts)
-    assert results == [[sum(column) for column in zip(*vectors, strict=True)]] * devices
-    assert ring.sent == [all_reduce_bytes(devices, devices)] * devices
-    assert ring.sent == [2 * all_gather_bytes(devices, devices)] * devices
 
 
 @pytest.mark.parametrize(("stage", "times"), [(0, 2), (1, 2), (2, 2), (3, 3)])

@@ -13,9 +13,7 @@ from lmcourse.accounting.accelerators import find_accelerator
 from lmcourse.accounting.costs import account, estimate_performance, estimate_training_run
 from lmcourse.accounting.flops import training_flops
 from lmcourse.accounting.kv_cache import cache_bytes
-from lmcourse.accounting.latency import forward_operations, roofline_seconds
 from lmcourse.accounting.memory import training_memory
-from lmcourse.accounting.mfu import Cluster
 from lmcourse.accounting.parallel import Layout, all_reduce_bytes
 from lmcourse.accounting.recipes import RECIPES, find_recipe
 from lmcourse.accounting.workload import Workload
@@ -76,24 +74,6 @@ def test_tensor_parallelism_divides_time_and_adds_the_network() -> None:
     assert eight.seconds["network"] == pytest.approx(network)
     assert eight.seconds.total == pytest.approx(one.seconds.total / 8 + network)
     assert one.limits["feed-forward"] == "arithmetic"
-
-
-def test_decoding_reads_the_whole_text() -> None:
-    performance = estimate_performance(Workload(LLAMA, 3, 5000, MIXED), H100)
-    assert performance.decode is not None
-    step = forward_operations(LLAMA, 3, 1, past=5000)
-    assert performance.decode.seconds == roofline_seconds(step, H100, "bf16")
-    assert performance.decode.limits == dict.fromkeys(step, "memory")
-
-
-def test_a_training_run_has_days_hours_and_energy() -> None:
-    run = estimate_training_run(
-        Workload(LLAMA, 4, 8192, MIXED, layout=Layout(data=128, tensor=8)), H100, 15 * 10**12, 0.4
-    )
-    per_token = training_flops(LLAMA, 4, 8192).model.total / (4 * 8192)
-    assert run.flops == pytest.approx(per_token * 15e12)
-    assert run.days == Cluster(H100, 1024, 0.4).days(run.flops)
-    assert run.device_hours == pytest.approx(run.days * 24 * 1024)
 
 
 def test_json_has_exact_numbers(capsys: pytest.CaptureFixture[str]) -> None:
