@@ -11,7 +11,8 @@ import torch
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from lmcourse.accounting.activations import PARTS, predict_block_bytes, predict_saved_bytes
+from lmcourse.accounting.activations import predict_block_bytes, predict_saved_bytes
+from lmcourse.accounting.forward_pass import PARTS
 from lmcourse.accounting.saved import SavedTensors
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.loss import next_token_loss

@@ -15,7 +15,6 @@ from lmcourse.accounting.latency import (
     Operation,
     compute_bound_tokens,
     decode_attention_intensity,
-    elementwise_intensity,
     forward_operations,
     roofline_mfu,
     roofline_seconds,
@@ -130,11 +129,6 @@ def test_roofline_mfu_divides_the_flops_by_time_and_peak() -> None:
 
 def test_narrow_products_are_never_limited_by_arithmetic() -> None:
     assert compute_bound_tokens(20, ROUND) == float("inf")
-
-
-def test_elementwise_intensity_follows_the_formula() -> None:
-    assert elementwise_intensity(8) == 2
-    assert elementwise_intensity(8, "fp32") == 1
 
 
 @pytest.mark.parametrize("name", ["llama-2-7b", "llama-3-8b", "falcon-7b"])
