@@ -24,12 +24,12 @@ from lmcourse.nn.norm import NormConfig
 from lmcourse.nn.position_bias import AlibiConfig, RelativePositionBiasConfig, RelativePositionVectorsConfig
 from lmcourse.nn.qk_norm import QKNormConfig
 from lmcourse.nn.rotary import RotaryConfig
+from lmcourse.training.activation_checkpointing import apply_activation_checkpointing
 from tests.accounting.random_models import LONGEST, transformers
 from tests.accounting.saved_by_autograd import (
     build,
     one_thread,
     part_of,
-    recompute_blocks,
     saved_by_block,
     saved_by_model,
 )
@@ -269,7 +269,7 @@ def test_a_learned_bias_is_not_recomputed_with_its_blocks() -> None:
     next_token_loss(model(tokens), tokens).backward()
     plain = [parameter.grad for parameter in model.parameters()]
     model.zero_grad()
-    recompute_blocks(model)
+    apply_activation_checkpointing(model)
     next_token_loss(model(tokens), tokens).backward()
     torch.testing.assert_close([parameter.grad for parameter in model.parameters()], plain)
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils.checkpoint import checkpoint, set_checkpoint_early_stop
+from torch.utils.checkpoint import set_checkpoint_early_stop
 from torch.utils.flop_counter import FlopCounterMode
 
 from lmcourse.accounting.breakdown import Breakdown
@@ -27,6 +27,7 @@ from lmcourse.models.zoo.styles import RMS, gpt_like, llama_like
 from lmcourse.nn import attention as attention_module
 from lmcourse.nn.norm import NormConfig
 from lmcourse.nn.position_bias import RelativePositionVectorsConfig
+from lmcourse.training.activation_checkpointing import apply_activation_checkpointing
 from tests.accounting.built import on_cpu, on_meta
 from tests.accounting.random_models import LONGEST, encoder_decoders, transformers
 from tests.models.tiny import LENGTH, SPARSE, architectures
@@ -208,8 +209,7 @@ def test_fused_kernels_recompute_the_scores(kv_heads: int, monkeypatch: pytest.M
 
 def checkpointed(config: TransformerConfig) -> int:
     model, tokens = on_cpu(config)
-    for block in model.blocks:
-        block.forward = partial(checkpoint, block.forward, use_reentrant=False)
+    apply_activation_checkpointing(model)
     return count_flops(partial(model, tokens), backward=True).total
 
 

@@ -16,10 +16,6 @@ from lmcourse.models.zoo import find_model
 from tests.accounting.random_models import LONGEST, transformers
 
 
-def decoder(name: str) -> TransformerConfig:
-    return find_model(name).decoder
-
-
 def real_bytes(config: TransformerConfig, batch: int, seq_len: int) -> int:
     """Return the bytes of a cache after a model has read a whole text."""
     cache = Cache(config, capacity=seq_len)
@@ -42,21 +38,21 @@ def test_random_caches_have_the_predicted_bytes(config: TransformerConfig, batch
     ("name", "size"), [("llama-3-8b", 131_072), ("llama-3.1-405b", 516_096), ("llama-2-7b", 524_288)]
 )
 def test_bytes_per_token_match_published_numbers(name: str, size: int) -> None:
-    config = decoder(name)
+    config = find_model(name).decoder
     assert bytes_per_token(config) == size
     assert cache_bytes(config, 3, 100).parts == {"full": 300 * size}
 
 
 def test_a_window_limits_the_cache() -> None:
-    mistral = decoder("mistral-7b")
+    mistral = find_model("mistral-7b").decoder
     assert cache_bytes(mistral, 1, 4096).total == cache_bytes(mistral, 1, 100_000).total
     assert list(cache_bytes(mistral, 1, 1).parts) == ["window 4096"]
-    assert set(cache_bytes(decoder("llama-4-scout-dense"), 1, 9000).parts) == {"full", "chunk 8192"}
+    assert set(cache_bytes(find_model("llama-4-scout-dense").decoder, 1, 9000).parts) == {"full", "chunk 8192"}
 
 
 @pytest.mark.parametrize("name", ["llama-3-8b", "mistral-7b", "gpt-3"])
 def test_the_batch_is_the_smallest_whose_cache_exceeds_weights(name: str) -> None:
-    config = decoder(name)
+    config = find_model(name).decoder
     weights = 2 * count_parameters(find_model(name).config).total
     batch = batch_where_cache_exceeds_weights(config, 8192)
     assert cache_bytes(config, batch, 8192).total > weights
@@ -65,4 +61,4 @@ def test_the_batch_is_the_smallest_whose_cache_exceeds_weights(name: str) -> Non
 
 def test_invalid_arguments_are_rejected() -> None:
     with pytest.raises(ValueError, match="must be positive"):
-        cache_bytes(decoder("nano"), 0, 1)
+        cache_bytes(find_model("nano").decoder, 0, 1)

@@ -29,10 +29,6 @@ from tests.accounting.hardware import A100, H100, ROUND
 BYTES = 2
 
 
-def decoder(name: str) -> TransformerConfig:
-    return find_model(name).decoder
-
-
 def group_of(name: str) -> str:
     if "blocks" not in name:
         return "ends"
@@ -76,7 +72,7 @@ def really_moved(config: TransformerConfig, batch: int, seq_len: int) -> Counter
 
 @pytest.mark.parametrize("name", ["gpt-2", "qwen2-0.5b", "gemma-2-2b", "falcon-7b", "pythia-160m", "opt-350m"])
 def test_bytes_match_the_real_layers(name: str) -> None:
-    config = decoder(name)
+    config = find_model(name).decoder
     moved = really_moved(config, 2, 12)
     operations = forward_operations(config, 2, 12, logits="all")
     assert {group: operations[group].moved for group in moved} == dict(moved)
@@ -84,7 +80,7 @@ def test_bytes_match_the_real_layers(name: str) -> None:
 
 def test_attention_reads_the_cache() -> None:
     for name in ("llama-3-8b", "mistral-7b", "falcon-7b"):
-        config, past = decoder(name), 9000
+        config, past = find_model(name).decoder, 9000
         queries = (
             2
             * len(config.layers)
@@ -97,8 +93,8 @@ def test_attention_reads_the_cache() -> None:
 
 def test_operations_have_all_flops_of_the_model() -> None:
     for name in ("gpt-2", "llama-3-8b", "opt-350m"):
-        operations = forward_operations(decoder(name), 2, 100, past=30)
-        total = forward_flops(decoder(name), 2, 100, past=30, pairs="visible", logits="last").total
+        operations = forward_operations(find_model(name).decoder, 2, 100, past=30)
+        total = forward_flops(find_model(name).decoder, 2, 100, past=30, pairs="visible", logits="last").total
         assert sum(work.flops for work in operations.values()) == total
 
 
@@ -114,7 +110,7 @@ def test_time_is_the_larger_of_arithmetic_and_memory_time(flops: int, moved: int
 
 def test_decoding_one_text_takes_as_long_as_reading_the_weights() -> None:
     """Llama-2 7B on an A100: 13.5 GB at 2.039 TB/s take 6.6 ms, and memory limits every group."""
-    operations = forward_operations(decoder("llama-2-7b"), 1, 1, past=0)
+    operations = forward_operations(find_model("llama-2-7b").decoder, 1, 1, past=0)
     seconds = roofline_seconds(operations, A100, "bf16")
     embedding = 32_000 * 4096
     assert seconds.total == pytest.approx(2 * (6_738_415_616 - embedding) / 2.039e12, rel=2e-3)
@@ -122,7 +118,7 @@ def test_decoding_one_text_takes_as_long_as_reading_the_weights() -> None:
 
 
 def test_roofline_mfu_divides_the_flops_by_time_and_peak() -> None:
-    config = decoder("gpt-2")
+    config = find_model("gpt-2").decoder
     seconds = roofline_seconds(forward_operations(config, 4, 2048, logits="all", pairs="all"), H100, "bf16").total
     assert roofline_mfu(config, 4, 2048, H100) == forward_flops(config, 4, 2048).total / seconds / H100.peak("bf16")
 

@@ -20,14 +20,9 @@ from lmcourse.accounting.parallel import (
     tensor_parallel_traffic,
 )
 from lmcourse.accounting.recipes import find_recipe
-from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo import find_model
 
 MIXED = find_recipe("mixed-16-bit-gradients")
-
-
-def decoder(name: str) -> TransformerConfig:
-    return find_model(name).decoder
 
 
 @pytest.mark.parametrize(("stage", "gigabytes"), [(0, 120), (1, 31.4), (2, 16.6), (3, 1.9)])
@@ -54,12 +49,12 @@ def test_zero_sends_2_or_3_times_the_parameters(stage: ZeroStage, times: int) ->
 
 def test_tensor_parallel_traffic_matches_the_papers() -> None:
     """4 all-reduces of b·s·h numbers per layer (Shoeybi et al., 2019, figure 4)."""
-    gpt = decoder("gpt-2")
+    gpt = find_model("gpt-2").decoder
     size = 3 * 100 * 768 * 2
     assert tensor_parallel_traffic(gpt, 3, 100, 4).total == 12 * 4 * all_reduce_bytes(size, 4)
     more = tensor_parallel_traffic(gpt, 3, 100, 4, sequence_parallel=True)
     assert more["backward, inputs again"] == 12 * 2 * all_gather_bytes(size, 4)
-    falcon = decoder("falcon-7b")
+    falcon = find_model("falcon-7b").decoder
     assert tensor_parallel_traffic(falcon, 1, 1, 2).total == 32 * 2 * all_reduce_bytes(4544 * 2, 2)
 
 

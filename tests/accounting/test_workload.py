@@ -19,18 +19,13 @@ from lmcourse.accounting.recipes import RECIPES, find_recipe
 from lmcourse.accounting.workload import Workload
 from lmcourse.cli import main
 from lmcourse.cli.account_command import gib, si
-from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo import find_model
 
 H100 = find_accelerator("h100")
 MIXED = find_recipe("mixed")
 
 
-def decoder(name: str) -> TransformerConfig:
-    return find_model(name).decoder
-
-
-LLAMA = decoder("llama-3-8b")
+LLAMA = find_model("llama-3-8b").decoder
 
 
 def answer(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
@@ -54,7 +49,7 @@ def test_inference_memory_uses_the_format_of_the_products() -> None:
 
 
 def test_encoders_cannot_generate_and_inference_recipes_cannot_train() -> None:
-    bert = decoder("bert-base")
+    bert = find_model("bert-base").decoder
     found = account(Workload(bert, 2, 128, MIXED))
     assert (found.cache, found.inference) == (None, None)
     performance = estimate_performance(Workload(bert, 2, 128, MIXED), H100)
@@ -182,7 +177,7 @@ def test_a_mistake_is_reported_in_one_line(words: list[str], told: str, capsys: 
 def test_tensor_parallelism_copies_key_heads_but_never_splits_one() -> None:
     """With 16 devices, each of 8 key heads is on two devices, as in inference servers; 3 devices are impossible."""
     account(Workload(LLAMA, 1, 128, MIXED, layout=Layout(tensor=16)))
-    impossible = Workload(decoder("llama-3.2-3b"), 1, 128, MIXED, layout=Layout(tensor=12))
+    impossible = Workload(find_model("llama-3.2-3b").decoder, 1, 128, MIXED, layout=Layout(tensor=12))
     for estimate in (account, lambda work: estimate_training_run(work, H100, 10**9, 0.4)):
         with pytest.raises(ValueError, match="8 key heads, which 12 devices cannot divide evenly"):
             estimate(impossible)
@@ -201,7 +196,7 @@ def test_differences_from_other_calculators_are_documented(course: Path) -> None
     recipe = find_recipe("mixed")
     fused, readable = (training_memory(LLAMA, 1, 8192, recipe, attention=form) for form in ("fused", "readable"))
     again = training_memory(LLAMA, 1, 8192, recipe, activation_checkpointing="blocks")
-    gpt_2, llama = training_flops(decoder("gpt-2"), 1, 1024).model, training_flops(LLAMA, 1, 8192).model
+    gpt_2, llama = training_flops(find_model("gpt-2").decoder, 1, 1024).model, training_flops(LLAMA, 1, 8192).model
     wanted = [
         f"| {gpt_2.total / 1e9:.1f} GFLOPs | they count only the forward pass of the head",
         f"79 instead of {gpt_2['head'] / 1e9:.0f};",
