@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import nn
@@ -48,15 +47,6 @@ def build(config: TransformerConfig, dtype: torch.dtype = torch.float32, form: s
 
 def casting(autocast: bool) -> AbstractContextManager[object]:
     return torch.autocast("cpu", torch.bfloat16) if autocast else nullcontext()
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Use one thread, because with tiny models several threads cost forty times what they save."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def saved_by_model(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -28,12 +28,14 @@ from lmcourse.training.activation_checkpointing import apply_activation_checkpoi
 from tests.accounting.random_models import LONGEST, transformers
 from tests.accounting.saved_by_autograd import (
     build,
-    one_thread,
     part_of,
     saved_by_block,
     saved_by_model,
 )
 from tests.models.tiny import SPARSE, architectures
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+"""With tiny models several threads cost forty times what they save."""
 
 BATCH, LENGTH, D, HEADS = 3, 7, 24, 4
 LAYER_NORM = NormConfig("layer", bias=True)
@@ -82,12 +84,6 @@ QK_TRANSFORMS: dict[str, dict[str, Any]] = {
         for late in (False, True)
     },
 }
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread() -> Iterator[None]:
-    with one_thread():
-        yield
 
 
 def one_block(

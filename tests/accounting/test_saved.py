@@ -16,17 +16,13 @@ from lmcourse.accounting.saved import SavedTensors, saved_tensors
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
-from tests.accounting.saved_by_autograd import one_thread
 from tests.models.tiny import architectures, tokens
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+"""With tiny models several threads cost forty times what they save."""
 
 MODELS = architectures()
 SOME = ("gpt-2", "opt-350m", "bert-base", "bloom-560m", "llama-4-scout-dense", "gemma-3-4b")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread() -> Iterator[None]:
-    with one_thread():
-        yield
 
 
 class Branches(nn.Module):

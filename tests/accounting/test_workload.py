@@ -33,14 +33,6 @@ def answer(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
-def test_account_is_the_sum_of_its_modules() -> None:
-    found = account(Workload(LLAMA, 2, 4096, MIXED, "blocks"))
-    assert found.parameters.total == 8_030_261_248
-    assert found.flops == training_flops(LLAMA, 2, 4096, recompute="blocks")
-    assert found.training == training_memory(LLAMA, 2, 4096, MIXED, activation_checkpointing="blocks")
-    assert found.cache == cache_bytes(LLAMA, 2, 4096)
-
-
 def test_inference_memory_uses_the_format_of_the_products() -> None:
     for name, width in (("fp32", 4), ("autocast", 2)):
         found = account(Workload(LLAMA, 1, 128, find_recipe(name)))
