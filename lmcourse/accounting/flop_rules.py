@@ -1,6 +1,6 @@
 """Rules of thumb for FLOPs, each as in its source, applied to any model.
 
-So the error of a rule for a model shows what the rule leaves out. 2ND leaves out attention scores; the other rules
+So the error of a rule for a model shows what the rule leaves out. 6ND leaves out attention scores; the other rules
 leave out shared key heads, gates, or the causal half.
 """
 
@@ -10,19 +10,10 @@ from lmcourse.accounting.breakdown import Breakdown
 from lmcourse.models.config import TransformerConfig
 
 
-def two_n_d(parameters: int, tokens: int) -> int:
-    """Return forward FLOPs ≈ 2 · N · D: a product and a sum per weight and token (Kaplan et al., 2020, §2.1).
-
-    Args:
-        parameters: N. With `matmul_parameters`, the rule leaves out only attention's scores and values.
-        tokens: D.
-    """
-    return 2 * parameters * tokens
-
-
 def six_n_d(parameters: int, tokens: int) -> int:
-    """Return training FLOPs ≈ 6 · N · D: forward, and twice as much backward (Kaplan et al., 2020, §2.1)."""
-    return 3 * two_n_d(parameters, tokens)
+    """Return training FLOPs ≈ 6 · N · D: a product and a sum per weight and token forward, and twice as much backward
+    (Kaplan et al., 2020, §2.1). With `matmul_parameters`, the rule leaves out only attention's scores and values."""
+    return 6 * parameters * tokens
 
 
 def kaplan_parameters(config: TransformerConfig) -> int:

@@ -11,9 +11,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from math import ceil
 
-from lmcourse.accounting.activations import ActivationCheckpointing, Form
+from lmcourse.accounting.activations import ActivationCheckpointing
 from lmcourse.accounting.breakdown import Breakdown
 from lmcourse.accounting.formats import BYTES_PER_NUMBER, Format
+from lmcourse.accounting.forward_pass import Form
 from lmcourse.accounting.kv_cache import cache_bytes
 from lmcourse.accounting.moments import step_moments
 from lmcourse.accounting.parallel import ONE_DEVICE, Layout, state_memory, with_copied_key_heads

@@ -10,8 +10,8 @@ from collections import Counter, defaultdict
 from dataclasses import replace
 from math import ceil
 
-from lmcourse.accounting.activations import STATISTIC
 from lmcourse.accounting.breakdown import Breakdown
+from lmcourse.accounting.forward_pass import STATISTIC
 from lmcourse.accounting.parameters import count_parameters
 from lmcourse.accounting.workload import Workload
 from lmcourse.models.config import TransformerConfig

@@ -30,7 +30,7 @@ def count_parameters(config: TransformerConfig | EncoderDecoderConfig) -> Breakd
 
 
 def matmul_parameters(config: TransformerConfig) -> int:
-    """Return the number of weights that every token is multiplied by: N of the rules 2ND and 6ND.
+    """Return the number of weights that every token is multiplied by: N of the rule 6ND.
 
     The head counts, even if it is tied; look-ups of embeddings and positions, norms and biases do not count. An
     encoder–decoder has no such number, because its two texts use different matrices.

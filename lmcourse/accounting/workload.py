@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lmcourse.accounting.activations import ActivationCheckpointing, Form, predict_block_bytes, predict_saved_bytes
+from lmcourse.accounting.activations import ActivationCheckpointing, predict_block_bytes, predict_saved_bytes
 from lmcourse.accounting.breakdown import Breakdown
+from lmcourse.accounting.forward_pass import Form
 from lmcourse.accounting.parallel import ONE_DEVICE, Layout
 from lmcourse.accounting.recipes import PrecisionRecipe
 from lmcourse.models.config import TransformerConfig

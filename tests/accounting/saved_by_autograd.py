@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import partial
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import nn
-from torch.utils.checkpoint import checkpoint
 
 from lmcourse.accounting.saved import SavedTensors, saved_tensors
 from lmcourse.models.config import TransformerConfig
@@ -16,6 +13,7 @@ from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer, default_positions
 from lmcourse.nn.attention import Attention
 from lmcourse.nn.context import ForwardContext
+from lmcourse.training.activation_checkpointing import apply_activation_checkpointing
 
 ENDS = {"qkv": "qkv", "out": "attention out", "dropout": "residual"}
 NORMS = ("input_norm", "output_norm", "post_norm", "norm", "norm_feed_forward")
@@ -51,21 +49,6 @@ def casting(autocast: bool) -> AbstractContextManager[object]:
     return torch.autocast("cpu", torch.bfloat16) if autocast else nullcontext()
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Use one thread, because with tiny models several threads cost forty times what they save."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-def recompute_blocks(model: Transformer) -> None:
-    """Let every block keep only its input."""
-    for block in model.blocks:
-        block.forward = partial(checkpoint, block.forward, use_reentrant=False)  # type: ignore[method-assign]
-
-
 def saved_by_model(
     config: TransformerConfig,
     batch: int,
@@ -80,7 +63,7 @@ def saved_by_model(
     model = build(config, dtype, form)
     tokens, targets = (torch.randint(config.vocab_size, (batch, seq_len)) for _ in range(2))
     if recompute:
-        recompute_blocks(model)
+        apply_activation_checkpointing(model)
     with casting(autocast):
         return saved_tensors(lambda: next_token_loss(model(tokens), targets), model, without=[tokens, targets])
 

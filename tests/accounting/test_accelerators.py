@@ -81,12 +81,6 @@ def test_a_bandwidth_is_bus_times_rate() -> None:
     assert table == pytest.approx({name: bits / 8 * rate * 1e9 for name, bits, rate in MEMORIES}, rel=0.01)
 
 
-def test_a100_has_the_published_ridges() -> None:
-    """The published ridges, 195 and 156 FLOPs per byte, use bandwidths rounded to 1.6 and 2.0 TB/s."""
-    assert find_accelerator("a100-40gb").ridge("bf16") == pytest.approx(312e12 / 1.555e12)
-    assert find_accelerator("a100-80gb").ridge("bf16") == pytest.approx(312e12 / 2.039e12)
-
-
 def test_formats_that_a_chip_lacks_are_left_out() -> None:
     """bf16 came with Ampere, fp8 with Ada and Hopper, fp4 with Blackwell."""
     having = {

@@ -12,7 +12,6 @@ from lmcourse.accounting.memory import (
     inference_memory,
     largest_batch,
     largest_inference_batch,
-    largest_parameters,
     peak_memory,
     training_memory,
 )
@@ -20,24 +19,19 @@ from lmcourse.accounting.moments import step_moments
 from lmcourse.accounting.parallel import Layout
 from lmcourse.accounting.recipes import RECIPES, find_recipe
 from lmcourse.accounting.workload import Workload
-from lmcourse.models.config import TransformerConfig
 from lmcourse.models.zoo import find_model
 
 GB = 10**9
 
 
-def decoder(name: str) -> TransformerConfig:
-    return find_model(name).decoder
-
-
-MICRO = decoder("micro")
+MICRO = find_model("micro").decoder
 STATES = ("weights", "gradients", "master weights", "optimizer moments")
 KEYS_AND_VALUES = 2 * 32 * 4096 * 1024
 """Parameters of Llama 3 8B that make keys and values, for 8 key heads. 16 devices hold each head twice."""
 
 
 def test_the_loss_counts_three_fp32_copies_of_the_logits() -> None:
-    config, recipe = decoder("llama-3.2-1b"), find_recipe("mixed-16-bit-gradients")
+    config, recipe = find_model("llama-3.2-1b").decoder, find_recipe("mixed-16-bit-gradients")
     memory = training_memory(config, 8, 8192, recipe, activation_checkpointing="blocks")
     kept = predict_saved_bytes(config, 8, 8192, dtype=recipe.dtype, activation_checkpointing="blocks")
     assert memory["activations"] + memory["logits"] == kept.total
@@ -54,7 +48,7 @@ def test_activations_follow_the_recipes_formats(name: str) -> None:
 
 
 def test_inference_memory_is_weights_plus_cache() -> None:
-    config = decoder("llama-3-8b")
+    config = find_model("llama-3-8b").decoder
     memory = inference_memory(config, 4, 1000)
     assert memory.parts == {"weights": 2 * 8_030_261_248, "KV cache": 4 * 1000 * 131_072}
     assert memory["KV cache"] == cache_bytes(config, 4, 1000).total
@@ -67,7 +61,7 @@ def test_inference_memory_is_weights_plus_cache() -> None:
 
 
 def test_training_copies_key_heads_for_more_devices_than_key_heads() -> None:
-    config, recipe = decoder("llama-3-8b"), find_recipe("mixed")
+    config, recipe = find_model("llama-3-8b").decoder, find_recipe("mixed")
     sixteenth = training_memory(config, 1, 2048, recipe, layout=Layout(tensor=16))
     assert sixteenth["weights"] == 2 * (8_030_261_248 + KEYS_AND_VALUES) // 16
     whole = training_memory(config, 1, 2048, recipe)
@@ -77,13 +71,13 @@ def test_training_copies_key_heads_for_more_devices_than_key_heads() -> None:
 
 
 def test_largest_inference_batch_fits_and_the_next_does_not() -> None:
-    config, room = decoder("llama-3-8b"), 80 * GB
+    config, room = find_model("llama-3-8b").decoder, 80 * GB
     batch = largest_inference_batch(Workload(config, 1, 8192, find_recipe("mixed")), room)
     assert inference_memory(config, batch, 8192).total <= room < inference_memory(config, batch + 1, 8192).total
 
 
 def test_parallel_layouts_divide_memory() -> None:
-    config, recipe = decoder("llama-3-8b"), find_recipe("mixed-16-bit-gradients")
+    config, recipe = find_model("llama-3-8b").decoder, find_recipe("mixed-16-bit-gradients")
     whole = training_memory(config, 2, 2048, recipe)
     halves = training_memory(config, 2, 2048, recipe, layout=Layout(tensor=2))
     assert halves.total == pytest.approx(whole.total / 2, abs=10)
@@ -100,25 +94,12 @@ def test_parallel_layouts_divide_memory() -> None:
     assert largest_batch(Workload(config, 1, 2048, recipe, layout=Layout(data=8, zero=3)), room) > 0
 
 
-@pytest.mark.parametrize(
-    ("memory", "recipe", "parameters"),
-    [
-        (8 * 80 * GB, "fp32", 40e9),
-        (8 * 80 * GB, "mixed", 35.6e9),
-        (80 * GB, "mixed", 4.44e9),
-        (80 * GB, "inference", 40e9),
-    ],
-)
-def test_largest_parameters_ignores_activations(memory: int, recipe: str, parameters: float) -> None:
-    assert largest_parameters(memory, find_recipe(recipe)) == pytest.approx(parameters, rel=2e-3)
-
-
 @pytest.mark.parametrize("activation_checkpointing", ["nothing", "blocks"])
 @pytest.mark.parametrize("recipe", ["fp32", "mixed", "autocast"])
 def test_largest_batch_fits_and_the_next_does_not(
     activation_checkpointing: ActivationCheckpointing, recipe: str
 ) -> None:
-    workload = Workload(decoder("gpt-2"), 1, 512, find_recipe(recipe), activation_checkpointing)
+    workload = Workload(find_model("gpt-2").decoder, 1, 512, find_recipe(recipe), activation_checkpointing)
     batch = largest_batch(workload, 16 * GB)
     needed, too_much = (peak_memory(replace(workload, batch=size)).total for size in (batch, batch + 1))
     assert needed <= 16 * GB < too_much

@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 from lmcourse.accounting.counter import count_flops
 from lmcourse.accounting.flops import count_pairs, forward_flops
 from lmcourse.inference.cache import Cache
-from lmcourse.models.config import TransformerConfig
-from lmcourse.models.zoo import find_model
 from lmcourse.nn.attention_pattern import AttentionPattern
 from tests.accounting.random_models import patterns
 from tests.inference.variants import CONFIGS, build, encoder_decoder, random_tokens
@@ -35,27 +33,6 @@ def test_visible_pairs_match_a_causal_mask(pattern: AttentionPattern, seq_len: i
 @given(pattern=patterns(causal=False), seq_len=LENGTHS)
 def test_visible_pairs_match_any_mask(pattern: AttentionPattern, seq_len: int) -> None:
     assert count_pairs(pattern, seq_len, 0, "visible") == drawn(pattern, seq_len)
-
-
-@given(pattern=st.booleans().flatmap(patterns), seq_len=LENGTHS)
-def test_all_pairs_are_a_square_for_any_mask(pattern: AttentionPattern, seq_len: int) -> None:
-    assert count_pairs(pattern, seq_len) == seq_len * seq_len
-
-
-def test_a_causal_query_sees_half_the_text() -> None:
-    """Errata E0-48: with 2,048 tokens and a width of 1,600, the mean is 6,556,800 FLOPs a layer and token."""
-    mean = 4 * 1600 * count_pairs(AttentionPattern(), 2048, 0, "visible") / 2048
-    assert mean == 6_556_800
-    assert 4 * 1600 * count_pairs(AttentionPattern(), 2048) / 2048 == 2 * 6_553_600
-
-
-def test_window_pairs_grow_linearly_with_length() -> None:
-    """The first 4,096 tokens see 1 to 4,096 keys, and every later token sees 4,096."""
-    window = 4096
-    triangle = window * (window + 1) // 2
-    assert (
-        count_pairs(AttentionPattern("window", window), 131_072, 0, "visible") == triangle + (131_072 - window) * window
-    )
 
 
 @pytest.mark.parametrize(
@@ -83,12 +60,3 @@ def test_an_encoder_decoder_decodes_with_a_cache() -> None:
     for past in (3, 4, 5):
         step = count_flops(lambda past=past: model.decode(target[:, past : past + 1], memory, kv_cache=cache)).total
         assert forward_flops(model.config, 2, 1, source=9, past=past).total == step
-
-
-@pytest.mark.parametrize("name", ["llama-3-8b", "mistral-7b", "gemma-3-1b"])
-def test_prefill_in_pieces_counts_the_same_pairs(name: str) -> None:
-    """Visible pairs do not depend on how a text is divided into passes; pairs passed to kernels do."""
-    config: TransformerConfig = find_model(name).decoder
-    whole = forward_flops(config, 1, 600, pairs="visible").total
-    pieces = sum(forward_flops(config, 1, 200, past=past, pairs="visible").total for past in (0, 200, 400))
-    assert pieces == whole

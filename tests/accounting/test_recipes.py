@@ -112,13 +112,6 @@ def test_a_scale_per_block_of_2048_makes_8_bit_moments_larger_than_2() -> None:
     assert memory["optimizer moments"] == 2 * (2048 * 10 + 10 * 4)
 
 
-def test_recipes_are_found_by_name() -> None:
-    assert all(find_recipe(name).name == name for name in RECIPES)
-    assert not find_recipe("inference").trains
-    with pytest.raises(ValueError, match=r"no recipe 'fp31': choose from fp32, mixed, "):
-        find_recipe("fp31")
-
-
 def test_muon_keeps_one_moment_and_its_products_are_counted() -> None:
     """Compare with the trainer's optimizer: its state, and the FLOPs of its step."""
     model = Transformer(CONFIG)

@@ -16,17 +16,13 @@ from lmcourse.accounting.saved import SavedTensors, saved_tensors
 from lmcourse.models.config import TransformerConfig
 from lmcourse.models.loss import next_token_loss
 from lmcourse.models.transformer import Transformer
-from tests.accounting.saved_by_autograd import one_thread
 from tests.models.tiny import architectures, tokens
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+"""With tiny models several threads cost forty times what they save."""
 
 MODELS = architectures()
 SOME = ("gpt-2", "opt-350m", "bert-base", "bloom-560m", "llama-4-scout-dense", "gemma-3-4b")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread() -> Iterator[None]:
-    with one_thread():
-        yield
 
 
 class Branches(nn.Module):
@@ -147,15 +143,3 @@ def test_the_meta_device_saves_the_same_bytes(name: str) -> None:
     real = kept_by(MODELS[name])
     with FakeTensorMode():
         assert kept_by(MODELS[name]) == real
-
-
-def test_the_meta_device_has_no_fused_attention() -> None:
-    config = MODELS["llama-7b"]
-    with torch.device("meta"):
-        on_meta = kept_by(config)
-    real = kept_by(config)
-    weights = 2 * config.layers[0].attention.heads * 21**2 * 4
-    attention = [tensor.size for tensor in on_meta if tensor.module == "blocks.0.attention.layer"]
-    assert weights in attention
-    without = [[tensor for tensor in found if ".attention.layer" not in tensor.module] for found in (real, on_meta)]
-    assert without[0] == without[1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lmcourse.accounting.timing import SimulatedDevice, make_stopwatch
+from lmcourse.accounting.timing import SimulatedDevice
 
 
 def test_the_cpu_waits_only_for_launches_and_synchronise() -> None:
@@ -34,22 +34,6 @@ def test_a_full_queue_blocks_the_cpu() -> None:
         device.run()
         seen.append(device.clock())
     assert seen == [0.5, 1.0, 3.0, 5.0], "the third waits until the first is done, at 2.5"
-
-
-def test_the_packages_stopwatch_finds_the_time_of_a_run() -> None:
-    device = SimulatedDevice([4.0], launch=0.25)
-
-    def run_to_the_end() -> None:
-        device.run()
-        device.synchronise()
-
-    assert make_stopwatch("cpu", device.clock)(run_to_the_end) == 4.25
-
-
-def test_synchronising_an_idle_device_takes_no_time() -> None:
-    device = SimulatedDevice([1.0])
-    device.synchronise()
-    assert (device.clock(), device.runs) == (0.0, 0)
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ def predict(config: TransformerConfig, training: TrainingConfig) -> Breakdown[in
         config,
         own_batch(training),
         training.seq_len,
-        find_recipe(RECIPES[training.optimizer, training.precision]),
+        find_recipe(RECIPES[training.optimizer][training.precision]),
         activation_checkpointing="blocks" if training.activation_checkpointing else "nothing",
         layout=Layout(training.parallel.fsdp, zero=3 if training.parallel.fsdp > 1 else 0),
         z_loss=training.z_loss > 0,

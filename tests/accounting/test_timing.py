@@ -101,10 +101,6 @@ def test_timing_without_runs_is_rejected(warmup: int, repeats: int) -> None:
         time_it(lambda: None, warmup=warmup, repeats=repeats)
 
 
-def test_interleaved_timing_of_no_functions_is_empty() -> None:
-    assert time_interleaved({}) == {}
-
-
 def test_a_cache_flusher_writes_its_memory() -> None:
     flushed = cache_flusher("cpu", 1000)()
     assert isinstance(flushed, torch.Tensor)

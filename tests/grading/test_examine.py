@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -179,20 +178,6 @@ def test_memory_of_all_processes_together_has_a_limit(monkeypatch: pytest.Monkey
     examination = graded({}, scratch=[many])
     assert points(examination) == FULL
     assert examination.broke_off[0].startswith("Code cell 2 used more than")
-
-
-def test_plain_tests_run_and_data_files_are_available(tmp_path: Path) -> None:
-    (tmp_path / "words.txt").write_text("three small words")
-    sources = (
-        "words = open('words.txt').read().split()",
-        "assert len(words) == 3",
-        "len(words) / 2",
-        "assert words == []",
-    )
-    submitted = SubmittedCode(sources, {}, {2: "right", 3: "partly", 4: "wrong"}, data=(tmp_path / "words.txt",))
-    cells = examine(submitted, [], Settings()).cells
-    assert [(cell.failure, cell.result) for cell in cells[:3]] == [("", ""), ("", ""), ("", "1.5")]
-    assert cells[3].failure.startswith("AssertionError")
 
 
 def test_terms_of_their_own_draw_other_hidden_cases() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from tests.grading.conftest import Course, make_course, needs_bubblewrap
+from tests.grading.conftest import Course, needs_bubblewrap
 from tests.grading.learners import ASSIGNMENT, NAME, Learner
 
 pytestmark = [pytest.mark.prove, needs_bubblewrap, pytest.mark.timeout(2400)]
@@ -92,24 +92,3 @@ def test_gradebook_that_cannot_be_opened_is_reported_in_one_line(course: Course)
     said = course.run("lmcourse", "grade", "submitted", "--record", rc=2)
     assert "The gradebook cannot be opened" in said
     assert "Traceback" not in said
-
-
-def test_exercises_left_out_and_plain_tests_are_graded_by_both_methods(tmp_path: Path) -> None:
-    for way in ("ours", "theirs"):
-        course = make_course(tmp_path / way)
-        for folder in ("solutions", "notebooks"):
-            path = course.root / folder / ASSIGNMENT / NAME
-            notebook = nbformat.read(path, as_version=4)
-            notebook.cells = [cell for cell in notebook.cells if cell["id"] not in ("ulp", "check_ulp")]
-            nbformat.write(notebook, path)
-        learner = Learner().do(lambda nb: None)
-        learner.nb.cells = [cell for cell in learner.nb.cells if cell["id"] not in ("ulp", "check_ulp")]
-        learner.hand_in(course.submitted, "ada")
-        if way == "ours":
-            result = course.grade("--record")["ada"]
-            assert (result["score"], result["max_score"]) == (23.0, 23.0)
-            ours = course.marks()
-        else:
-            course.run("nbgrader", "generate_assignment", ASSIGNMENT, "--force")
-            course.run("nbgrader", "autograde", ASSIGNMENT)
-            assert course.marks() == ours

@@ -111,8 +111,6 @@ def test_damage_is_detected_in_one_line(tmp_path: Path, name: str, damage: str) 
     ("written", "changed", "told"),
     [
         ('"step": 31', '"step": 33', "its contents do not match the checksum"),
-        ("null", "true", "its contents do not match the checksum"),
-        ('"step"', '"steps"', "its contents do not match the checksum"),
         ("0.001", "NaN", "NaN is not a number"),
         ("{", "[" * 100_000, "its JSON is nested too deeply"),
         ('"step": 31', '"step": 31, "step": 33', "the key 'step' is there twice"),

@@ -92,22 +92,6 @@ def test_a_checkpoint_is_synced_before_it_is_renamed(tmp_path: Path, monkeypatch
     assert calls[moved + 1 :] == [place.parent.stat().st_ino]
 
 
-def test_a_damaged_checkpoint_is_reported_and_the_previous_one_used(
-    whole: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    runs.trainer(tmp_path, max_tokens=13 * 64).run()
-    latest = tmp_path / "checkpoints" / "step-00000013"
-    (latest / MODEL).write_bytes((latest / MODEL).read_bytes()[:-1])
-    run = runs.trainer(tmp_path)
-    with caplog.at_level(logging.WARNING):
-        assert run.resume() == 12
-    assert str(latest) in caplog.messages[0]
-    assert "max_tokens 832 → None" in caplog.messages[1]
-    run.run()
-    assert runs.records(tmp_path) == runs.records(whole)
-    assert runs.same_weights(tmp_path, whole)
-
-
 def test_budgets_end_a_run_and_it_can_continue(whole: Path, tmp_path: Path) -> None:
     assert runs.trainer(tmp_path, max_tokens=7 * 64 + 63).run() == "tokens"
     assert [record["step"] for record in runs.records(tmp_path)] == list(range(1, 8))

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from lmcourse.accounting.saved import saved_tensors
 from lmcourse.base.device import best_device
 from lmcourse.data.batch import IGNORE_INDEX, Batch
 from lmcourse.models.transformer import Transformer
@@ -129,19 +130,6 @@ def test_an_overflow_in_fp16_skips_the_update_and_halves_the_scale() -> None:
     assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
 
 
-def saved_bytes(model: nn.Module, whole: Batch) -> int:
-    """Return the bytes that a forward pass keeps for its backward pass outside recomputed blocks."""
-    kept: dict[int, int] = {}
-
-    def pack(tensor: Tensor) -> Tensor:
-        kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        model(whole.inputs)
-    return sum(kept.values())
-
-
 def test_recomputed_blocks_give_the_same_gradients_and_keep_less() -> None:
     """Both passes use the same dropout masks, and parameters keep their names."""
     whole, model = batch(), runs.model(dropout=0.3)
@@ -152,7 +140,8 @@ def test_recomputed_blocks_give_the_same_gradients_and_keep_less() -> None:
         torch.manual_seed(5)
         accumulate_gradients(each, parts(whole, 3), FULL, 0.0)
     assert all(torch.equal(ours, theirs) for ours, theirs in zip(gradients(model), gradients(other), strict=True))
-    assert saved_bytes(model, whole) < 0.5 * saved_bytes(other, whole)
+    kept, everything = (saved_tensors(lambda each=each: each(whole.inputs), each).total for each in (model, other))
+    assert kept < 0.5 * everything
 
 
 def test_applying_checkpointing_twice_changes_nothing() -> None:

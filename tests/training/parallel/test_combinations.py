@@ -87,44 +87,27 @@ def alone(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Any:
     return run
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_parallel_runs_match_one_process(way: str, alone: Any, tmp_path: Path) -> None:
-    parallel = WAYS[way]
-    compare("four layers" if parallel.pipeline_parallel > 1 else "modern", parallel, alone, tmp_path)
+TENSOR = WAYS["tensor and sequence on 2"]
+TIED = ("BLOOM", "four tied layers")
+"""Models whose first and last stage both hold the embedding."""
+
+CASES = [
+    *(("four layers" if way.pipeline_parallel > 1 else "modern", way) for way in WAYS.values()),
+    *((name, TENSOR) for name in ("GPT-2", "Qwen 3", "Gemma 2", "GPT-NeoX", "post-norm")),
+    *((name, Parallelism(pipeline_parallel=2)) for name in ("untied GPT-2", "Gemma 2", "post-norm", "BLOOM")),
+    *(
+        ("four tied layers", WAYS[way])
+        for way in ("1F1B on 4", "1F1B × FSDP2 on 2 × 2", "1F1B × tensor and sequence on 2 × 2")
+    ),
+]
 
 
-@pytest.mark.parametrize("name", ["GPT-2", "Qwen 3", "Gemma 2", "GPT-NeoX", "post-norm"])
-def test_tensor_parallelism_divides_every_kind_of_matrix(name: str, alone: Any, tmp_path: Path) -> None:
-    compare(name, Parallelism(tensor_parallel=2, sequence_parallel=True), alone, tmp_path)
-
-
-@pytest.mark.parametrize("name", ["untied GPT-2", "Gemma 2", "post-norm", "BLOOM"])
-def test_pipelines_divide_every_kind_of_model(name: str, alone: Any, tmp_path: Path) -> None:
-    compare(name, Parallelism(pipeline_parallel=2), alone, tmp_path, twins=int(name == "BLOOM"))
-
-
-@pytest.mark.parametrize(
-    "way",
-    [
-        Parallelism(pipeline_parallel=4),
-        Parallelism(pipeline_parallel=2, fsdp=2),
-        Parallelism(pipeline_parallel=2, tensor_parallel=2, sequence_parallel=True),
-    ],
-    ids=str,
-)
-def test_a_tied_embedding_is_on_the_first_and_last_stage(way: Parallelism, alone: Any, tmp_path: Path) -> None:
-    compare("four tied layers", way, alone, tmp_path, twins=1)
-
-
-def compare(name: str, parallel: Parallelism, alone: Any, folder: Path, *, twins: int = 0) -> None:
-    """Check that a run matches one process, and that its weights are divided.
-
-    `twins` is the number of additional copies of the embedding.
-    """
+@pytest.mark.parametrize(("name", "parallel"), CASES, ids=str)
+def test_parallel_runs_match_one_process(name: str, parallel: Parallelism, alone: Any, tmp_path: Path) -> None:
     records, gradients, weights = alone(name)
-    results = all_returned(run_processes(parallel, folder, work, folder / "run", parallel, name))
+    results = all_returned(run_processes(parallel, tmp_path, work, tmp_path / "run", parallel, name))
 
-    same_records(runs.records(folder / "run"), records)
+    same_records(runs.records(tmp_path / "run"), records)
     for found, _ in results:
         for part, gradient in found.items():
             # The total norm is CLIP. The gradient of a key's bias is 0, because a softmax ignores a constant in all
@@ -133,7 +116,7 @@ def compare(name: str, parallel: Parallelism, alone: Any, folder: Path, *, twins
             torch.testing.assert_close(gradient, gradients[part], rtol=1e-5, atol=atol)
     assert set().union(*(found for found, _ in results)) == gradients.keys()
 
-    copies = sum(own for _, own in results) / (weights + twins * 256 * 32)
+    copies = sum(own for _, own in results) / (weights + (name in TIED) * 256 * 32)
     assert copies == pytest.approx(parallel.data_parallel, rel=SMALL if parallel.tensor_parallel > 1 else 0)
 
 

@@ -54,59 +54,39 @@ def alone(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Alone:
     return run
 
 
+KINDS: dict[str, Settings] = {
+    # fused matrices and biases are split and joined again
+    "fused": {"grad_accum_steps": 2, "name": "untied GPT-2"},
+    "stages": {"grad_accum_steps": 4, "name": "four tied layers"},
+    "muon": {"grad_accum_steps": 2, "optimizer": "muon", "muon_learning_rate": 1e-3},
+}
+
+
 @pytest.mark.parametrize(
-    ("before", "after"),
+    ("kind", "before", "after"),
     [
-        (Parallelism(fsdp=2, tensor_parallel=2), Parallelism(fsdp=2)),
-        (Parallelism(fsdp=2, tensor_parallel=2), ONE_PROCESS),
-        (Parallelism(data_parallel=2), Parallelism(fsdp=2)),
-        (ONE_PROCESS, Parallelism(fsdp=2, tensor_parallel=2)),
-        (ONE_PROCESS, Parallelism(data_parallel=2)),
+        ("fused", Parallelism(fsdp=2, tensor_parallel=2), Parallelism(fsdp=2)),
+        ("fused", Parallelism(fsdp=2, tensor_parallel=2), ONE_PROCESS),
+        ("fused", Parallelism(data_parallel=2), Parallelism(fsdp=2)),
+        ("fused", ONE_PROCESS, Parallelism(fsdp=2, tensor_parallel=2)),
+        ("fused", ONE_PROCESS, Parallelism(data_parallel=2)),
+        ("stages", Parallelism(pipeline_parallel=4), Parallelism(pipeline_parallel=2, pipeline_schedule="gpipe")),
+        ("stages", Parallelism(pipeline_parallel=2), ONE_PROCESS),
+        ("stages", ONE_PROCESS, Parallelism(pipeline_parallel=2, fsdp=2)),
+        ("muon", Parallelism(fsdp=2, tensor_parallel=2), ONE_PROCESS),
+        ("muon", ONE_PROCESS, Parallelism(fsdp=2)),
     ],
     ids=str,
 )
 def test_a_run_resumes_with_another_number_of_processes(
-    before: Parallelism, after: Parallelism, alone: Alone, tmp_path: Path
+    kind: str, before: Parallelism, after: Parallelism, alone: Alone, tmp_path: Path
 ) -> None:
-    """The model has fused matrices with biases, which are split and joined again."""
-    change(before, after, tmp_path, {"grad_accum_steps": 2, "name": "untied GPT-2"}, alone)
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        (Parallelism(pipeline_parallel=4), Parallelism(pipeline_parallel=2, pipeline_schedule="gpipe")),
-        (Parallelism(pipeline_parallel=2), ONE_PROCESS),
-        (ONE_PROCESS, Parallelism(pipeline_parallel=2, fsdp=2)),
-    ],
-    ids=str,
-)
-def test_stages_resume_with_another_number_of_processes(
-    before: Parallelism, after: Parallelism, alone: Alone, tmp_path: Path
-) -> None:
-    change(before, after, tmp_path, {"grad_accum_steps": 4, "name": "four tied layers"}, alone)
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [(Parallelism(fsdp=2, tensor_parallel=2), ONE_PROCESS), (ONE_PROCESS, Parallelism(fsdp=2))],
-    ids=str,
-)
-def test_muon_resumes_with_another_number_of_processes(
-    before: Parallelism, after: Parallelism, alone: Alone, tmp_path: Path
-) -> None:
-    settings = {"grad_accum_steps": 2, "optimizer": "muon", "muon_learning_rate": 1e-3}
-    change(before, after, tmp_path, settings, alone, rel=1e-4)
-
-
-def change(
-    before: Parallelism, after: Parallelism, folder: Path, settings: Settings, alone: Alone, rel: float = 2e-6
-) -> None:
-    whole, parted = alone(**settings), folder / "parted"
-    anyhow(before, folder / "before", begin, parted, before, settings)
+    settings, parted = KINDS[kind], tmp_path / "parted"
+    whole = alone(**settings)
+    anyhow(before, tmp_path / "before", begin, parted, before, settings)
     assert len(runs.losses(parted)) == 2
-    assert set(anyhow(after, folder / "after", go_on, parted, after, settings)) == {2}
-    assert runs.losses(parted) == pytest.approx(runs.losses(whole), rel=rel)
+    assert set(anyhow(after, tmp_path / "after", go_on, parted, after, settings)) == {2}
+    assert runs.losses(parted) == pytest.approx(runs.losses(whole), rel=1e-4 if kind == "muon" else 2e-6)
     norms = [[record["gradient_norm"] for record in runs.records(run)] for run in (parted, whole)]
     assert norms[0] == pytest.approx(norms[1], rel=1e-4)
     assert not list(parted.glob("checkpoints/.*"))

@@ -6,7 +6,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lmcourse.accounting.accelerators import find_accelerator
-from lmcourse.accounting.activations import ActivationCheckpointing, Form
+from lmcourse.accounting.activations import ActivationCheckpointing
+from lmcourse.accounting.forward_pass import Form
 from lmcourse.accounting.memory import largest_batch, peak_memory
 from lmcourse.accounting.parallel import Layout, ZeroStage
 from lmcourse.accounting.recipes import find_recipe
