@@ -5,7 +5,9 @@
 #
 # A language model imitates people, and people err. **How does a model become better than those it imitates?**
 #
-# Your mask makes a model that is as good as its teachers, and your gradient makes it nearly always right. One wrong line in a checker makes a model whose reward is nearly perfect and whose answers are not. At the end you spend 1,024 sampled answers better than a standard recipe does.
+# Your mask makes a model that is as good as its teachers, and your gradient makes it nearly always right. One wrong line in a checker makes a model whose reward is nearly perfect and whose answers are not.
+#
+# At the end you spend 1,024 sampled answers better than a standard recipe does.
 #
 # **You need** the log-probability of a text (notebook 05), the noise of a gradient (notebook 04) and a training loop (notebook 13). No GPU.
 #
@@ -580,7 +582,9 @@ tell(f"{len(pairs)} pairs, 100 steps", paired)
 # Winners cannot gain much: they begin at a probability above one half. Nearly all of the margin comes from pushing losers down, far beyond the point where anybody would ever sample them. The loss asks only for the *difference*, and in large models the winners' probability is often seen to fall as well.
 
 # %% [markdown]
-# ### C · In real models  (1 min)
+# ### C · What is different at scale  (1 min)
+#
+# **In real models.** Rewards, updates and recipes have more parts.
 #
 # <details><summary>What is different, and what is shared</summary>
 #
