@@ -19,6 +19,9 @@ from lmcourse.accounting.parameters import count_parameters, matmul_parameters
 from lmcourse.accounting.workload import Workload
 from lmcourse.nn.checks import check_type
 
+LARGEST_FLOPS = 10**40
+"""Largest allowed number of FLOPs: more than any machine can do, and far below the largest float."""
+
 
 @dataclass(frozen=True)
 class ModelCost:
@@ -150,5 +153,7 @@ def estimate_training_run(workload: Workload, accelerator: Accelerator, tokens: 
     cluster = Cluster(accelerator, workload.layout.devices, mfu, workload.recipe.matmul_precision)
     per_text = training_flops(workload.config, 1, workload.seq_len).model.total
     flops = per_text * tokens // workload.seq_len
+    if flops > LARGEST_FLOPS:
+        raise ValueError(f"{tokens:.3g} tokens are too many: they need more than {LARGEST_FLOPS:.0g} FLOPs, the limit")
     energy = None if accelerator.power is None else cluster.energy(flops)
     return TrainingRun(tokens, flops, cluster.days(flops), cluster.device_hours(flops), energy)

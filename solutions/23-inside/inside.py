@@ -464,7 +464,7 @@ figures.circuit_parts(circuits)
 #
 # <details><summary>Afterwards: how others did it</summary>
 #
-# One gradient, taken while everything is on, misleads: the parts in its order need a price of 383 and 359, because parts stand in for each other. What works: mix every part with its mean, and take the gradient at several amounts on the way from nothing to everything (*integrated gradients*; Sundararajan et al., 2017). That gave prices of 181, 183, 201 and 175 with seeds 0 to 3, and kept at least 0.93 on new paragraphs. One gradient half way, at 0.5, even gave 208, 151, 146 and 117. Learned amounts, with the price as a penalty, gave 114, 113, 69 and 107, with less room.
+# One gradient, taken while everything is on, misleads: the parts in its order need a price of 383 and 359, because parts stand in for each other. What works: mix every part with its mean, and take the gradient at several amounts on the way from nothing to everything (*integrated gradients*; Sundararajan et al., 2017). That gave prices of 181, 183, 201 and 175 with seeds 0 to 3, and kept about 0.93 or more on new paragraphs. One gradient half way, at 0.5, even gave 208, 151, 146 and 117. Learned amounts, with the price as a penalty, gave 114, 113, 69 and 107, with less room.
 #
 # With seed 0 layer 1 head 0 always stays, with seed 1 layer 0 head 3 and layer 1 heads 1 and 2: the heads of section 2.
 #

@@ -144,17 +144,7 @@ def test_a_mistake_is_one_line_on_stderr(
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert err.startswith("lmcourse: ")
-    assert line in err
-
-
-@pytest.mark.parametrize("temperature", ["1e-40", "1e-310"])
-def test_a_tiny_temperature_generates_the_same_text_as_0(temperature: str, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["generate", "--checkpoint", "micro-python-docs", "--prompt", "a", "--tokens", "4", "--json"]
-    texts = []
-    for value in (temperature, "0"):
-        assert main([*words, "--temperature", value]) == 0
-        texts.append(json.loads(capsys.readouterr().out)["text"])
-    assert texts[0] == texts[1]
+    assert told in err
 
 
 def test_list_in_json_has_only_built_notebooks(capsys: pytest.CaptureFixture[str]) -> None:
