@@ -14,7 +14,7 @@ from lmcourse.nn.block import BlockConfig, LayerConfig
 from lmcourse.nn.embedding import EmbeddingConfig
 from lmcourse.nn.feed_forward import FeedForwardConfig
 from lmcourse.nn.norm import NormConfig
-from lmcourse.nn.position_bias import AlibiConfig, RelativePositionBiasConfig
+from lmcourse.nn.position_bias import AlibiConfig, RelativePositionBiasConfig, RelativePositionVectorsConfig
 from lmcourse.nn.qk_norm import QKNormConfig
 from lmcourse.nn.rope_scaling import Llama3RopeScaling, LongRope, Yarn
 from lmcourse.nn.rotary import RotaryConfig
