@@ -113,6 +113,11 @@ everybodys_table.edited_ideas(
             "                score[pair] += many * (pays[reader] / max(pays.values())) ** 40 ;; min(counts[dearest], "
             "key=lambda pair: (-counts[dearest][pair], pair)) → max(score, key=score.__getitem__)",
         ),
+        "one merge for each in turn": (
+            1,
+            "max(texts, key=lambda reader: sum(map(mul, times[reader], map(len, words[reader])))) → "
+            "list(texts)[len(table) % len(texts)]",
+        ),
     },
 )
 
@@ -126,6 +131,5 @@ everybodys_table.edited_ideas(
     all_texts_as_they_are,
     {
         "each weighed by its bytes": (4, "split_words(text) → split_words(text) * (len(text.encode()) // 1000)"),
-        "the english text alone": (1, "texts.values() → [texts['English']]"),
     },
 )
