@@ -157,6 +157,12 @@ def matmul_intensity(tokens: int, inputs: int, outputs: int, precision: Format =
     return 2 * tokens * inputs * outputs / (BYTES_PER_NUMBER[precision] * moved)
 
 
+def elementwise_intensity(operations: float, precision: Format = "bf16") -> float:
+    """Return the FLOPs per byte of C operations on each number, which is read and written once: C/(2p). Memory is
+    always the limit, so it pays to combine several operations in one kernel (fusion)."""
+    return operations / (2 * BYTES_PER_NUMBER[precision])
+
+
 def decode_attention_intensity(sharing: int, precision: Format = "bf16") -> float:
     """Return the FLOPs per byte of attention in decoding, 2 · sharing / p, which does not depend on the batch.
 
